@@ -1,0 +1,260 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// openai is the least that a model other than demo needs, on two lines and without an end of line.
+const openai = "model.provider = \"openai\"\nmodel.name = \"small\""
+
+const heartbeat = `[[heartbeat]]
+name = "daily"
+cron = "0 9 * * *"
+for = ["web:me"]
+prompt = "look"
+`
+
+const ids = `"slack:TEAM:USER", "discord:USER", "terminal:NAME", "web:me" or "api:USER"`
+
+// faulty lists wrong configs, each with the line, the key and the sentence of its first fault.
+var faulty = []struct {
+	name, document string
+	line           int
+	key, say       string
+	more           int
+}{
+	{"slip in a table", "[limits]\n\n[modle]\nname = \"x\"\n", 3, "modle", `unknown key "modle"; did you mean "model"?`, 0},
+	{"slip in a dotted table", "[limits]\nmax_steps = 1\n[modle.more]\nname = \"x\"", 3, "modle.more", `unknown key "modle.more"`, 0},
+	{"slip in a dotted key", "\n# x\nmodle.name = \"x\"", 3, "modle.name", `unknown key "modle.name"; did you mean "model.name"?`, 0},
+	{"slip in an inline table", "modle = { name = \"x\" }", 1, "modle.name", `unknown key "modle.name"; did you mean "model.name"?`, 0},
+	{"slip in a key", "[model]\n\nproivder = \"demo\"", 3, "model.proivder", `unknown key "model.proivder"; did you mean "model.provider"?`, 0},
+	{"capital", "[Model]\nname = \"x\"", 1, "Model", `unknown key "Model"; did you mean "model"?`, 0},
+	{"wrong table", "[limits]\nbase_url = \"x\"", 2, "limits.base_url", `unknown key "limits.base_url"; did you mean "model.base_url"?`, 0},
+	{"no table", "max_steps = 3", 1, "max_steps", `unknown key "max_steps"; did you mean "limits.max_steps"?`, 0},
+	{"shortened", "[slack]\nbot_token = \"x\"", 2, "slack.bot_token", `unknown key "slack.bot_token"; did you mean "slack.bot_token_env"?`, 0},
+	{"nothing near", "[model]\nqqqqqqq = 1", 2, "model.qqqqqqq", `unknown key "model.qqqqqqq"`, 0},
+	{"secret as a key", "[slack]\n\"xoxb-123456789-a\" = 1", 2, "slack.?", `unknown key "slack.?"`, 0},
+	{"second command", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n\n[[command]]\nname = \"b\"\nruns = [\"b\"]\nrun = [\"b\"]", 7, "command.runs", `unknown key "command.runs"; did you mean "command.run"?`, 0},
+	{"heartbeat", heartbeat + "tmezone = \"UTC\"\ncondition.kind = \"always\"", 6, "heartbeat.tmezone", `unknown key "heartbeat.tmezone"; did you mean "heartbeat.timezone"?`, 0},
+	{"condition", heartbeat + "[heartbeat.condition]\nkind = \"always\"\ncooldwn = \"1h\"", 8, "heartbeat.condition.cooldwn", `unknown key "heartbeat.condition.cooldwn"; did you mean "heartbeat.condition.cooldown"?`, 0},
+	{"second heartbeat's condition", heartbeat + "[heartbeat.condition]\nkind = \"always\"\n" + strings.Replace(heartbeat, "daily", "weekly", 1) + "[heartbeat.condition]\nkind = \"always\"\ncooldown = 1", 15, "heartbeat.condition.cooldown", `heartbeat.condition.cooldown wants a length of time such as "90s", "15m", "72h" or "7d"`, 0},
+	{"inner condition", heartbeat + "[heartbeat.condition]\nkind = \"any\"\nof = [\n { kind = \"always\" },\n { knd = \"always\", kind = \"always\" },\n]", 10, "heartbeat.condition.of.knd", `unknown key "heartbeat.condition.of.knd"; did you mean "heartbeat.condition.of.kind"?`, 0},
+	{"parameter", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n[command.parameters.x]\npatern = \"y\"", 5, "command.parameters.x.patern", `unknown key "command.parameters.x.patern"; did you mean "command.parameters.x.pattern"?`, 0},
+	{"two unknown", "[model]\nx_y_z = 1\n[slack]\nx_y_z = 2\nz_y_x = 2", 2, "model.x_y_z", `unknown key "model.x_y_z"`, 2},
+
+	{"whole number", "[limits]\nmax_steps = \"25\"", 2, "limits.max_steps", "limits.max_steps wants a whole number", 0},
+	{"fraction", "[limits]\nmax_steps = 2.5", 2, "limits.max_steps", "limits.max_steps wants a whole number", 0},
+	{"too large", "[limits]\nmax_steps = 3000000000", 2, "limits.max_steps", "limits.max_steps is too large", 0},
+	{"number", "[limits]\nmax_cost_usd = true", 2, "limits.max_cost_usd", "limits.max_cost_usd wants a number", 0},
+	{"no number", "[limits]\nmax_cost_usd = nan", 2, "limits.max_cost_usd", "limits.max_cost_usd wants a number", 0},
+	{"endless", "[model]\nprice_in = inf", 2, "model.price_in", "model.price_in wants a number", 0},
+	{"text", "data_dir = 1", 1, "data_dir", "data_dir wants a text in quotes", 0},
+	{"flag", "[telemetry]\ncontent = \"no\"", 2, "telemetry.content", "telemetry.content wants true or false", 0},
+	{"list", "[access]\nallow = \"web:me\"", 2, "access.allow", `access.allow wants a list of texts, such as ["one", "two"]`, 0},
+	{"list element", "[fetch]\nhosts = [\n \"a\",\n 1,\n]", 4, "fetch.hosts", "fetch.hosts wants nothing but texts in its list", 0},
+	{"table", "\nlimits = 3", 2, "limits", "limits wants a table", 0},
+	{"map", "tools.approve = \"ask\"", 1, "tools.approve", "tools.approve wants a table", 0},
+	{"tables", "[command]\nname = \"a\"", 1, "command", "command wants a list of tables, each begun with [[command]]", 0},
+	{"parameters", "[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = 1 }", 4, "command.parameters.x", "command.parameters.x wants a table", 0},
+	{"length of time", "[limits]\nturn_timeout = 900", 2, "limits.turn_timeout", `limits.turn_timeout wants a length of time such as "90s", "15m", "72h" or "7d"`, 0},
+	{"negative time", "[limits]\nturn_timeout = \"-1s\"", 2, "limits.turn_timeout", `limits.turn_timeout wants a length of time such as "90s", "15m", "72h" or "7d"`, 0},
+	{"no time", "[limits]\nturn_timeout = \"0s\"", 2, "limits.turn_timeout", "limits.turn_timeout must be more than 0", 0},
+
+	{"syntax", "[model]\nprovider = \"demo\nname = \"x\"", 2, "", "not valid TOML: basic strings cannot have new lines", 0},
+	{"no quotes", "[model]\nprovider = demo", 2, "", "not valid TOML: unexpected character", 0},
+	{"no value", "[model]\n\nxoxb-1", 3, "", "not valid TOML: expected '=' after key", 0},
+	{"key twice", "[model]\nname = \"a\"\nname = \"b\"", 3, "", "a key or table stands here that the file already has", 0},
+	{"table twice", "[model]\n[limits]\n[model]", 3, "", "a key or table stands here that the file already has", 0},
+
+	{"provider", "[model]\nprovider = \"gemini\"", 2, "model.provider", `model.provider must be "openai", "anthropic" or "demo"`, 0},
+	{"model without a name", "[model]\nprovider = \"openai\"", 1, "model.name", "model.name is needed: it says which model is to answer", 0},
+	{"money without prices", openai + "\n[limits]\nmax_cost_usd = 1", 4, "limits.max_cost_usd", "limits.max_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
+	{"money with half the prices", openai + "\nmodel.price_in = 1\n[limits]\nuser_daily_cost_usd = 1", 5, "limits.user_daily_cost_usd", "limits.user_daily_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
+	{"negative money", "[limits]\nmax_cost_usd = -0.01", 2, "limits.max_cost_usd", "limits.max_cost_usd must not be negative", 0},
+	{"negative limit", "[limits]\nmax_tokens = -1", 2, "limits.max_tokens", "limits.max_tokens must not be negative", 0},
+	{"no steps", "[limits]\nmax_steps = 0", 2, "limits.max_steps", "limits.max_steps must be more than 0", 0},
+	{"output over the window", "[model]\ncontext_window = 4096\nmax_output = 4096", 3, "model.max_output", "model.max_output must be less than model.context_window", 0},
+	{"small window", "\n[model]\ncontext_window = 4096", 2, "model.max_output", "model.max_output must be less than model.context_window", 0},
+	{"address", "[slack]\napi_url = \"slack.com\"", 2, "slack.api_url", "slack.api_url wants an address that begins with http:// or https://", 0},
+	{"password in an address", "[model]\nbase_url = \"https://me:s3cret@host/v1\"", 2, "model.base_url", "model.base_url must hold no user or password", 0},
+	{"half of Slack", "[slack]\nbot_token_env = \"BOT\"", 2, "slack.bot_token_env", "slack.bot_token_env needs slack.app_token_env beside it", 0},
+	{"other half of Slack", "[slack]\napp_token_env = \"APP\"", 2, "slack.app_token_env", "slack.app_token_env needs slack.bot_token_env beside it", 0},
+	{"token in place of its name", "[discord]\ntoken_env = \"MTk4.Nzg2.s3cret\"", 2, "discord.token_env", "discord.token_env wants the name of an environment variable, or a file that begins with / or ./; the secret itself doesn't belong here", 0},
+	{"listen", "[web]\nlisten = \"8484\"", 2, "web.listen", `web.listen wants a host and a port, such as "127.0.0.1:8484"`, 0},
+	{"port", "[web]\nlisten = \"127.0.0.1:http\"", 2, "web.listen", `web.listen wants a host and a port, such as "127.0.0.1:8484"`, 0},
+	{"score", "[diary]\nmin_score = 1.5", 2, "diary.min_score", "diary.min_score must be 0 to 1", 0},
+
+	{"name in place of an id", "[access]\nallow = [\n \"slack:T1:U1\",\n \"alice\",\n]", 4, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
+	{"three names", "[access]\nallow = [\"alice\", \"U0ALICE\", \"discord:111\"]", 2, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
+	{"owner without a team", "[access]\nowners = [\"slack:U1\"]", 2, "access.owners", "access.owners wants ids: write " + ids, 0},
+	{"unknown platform", "[access]\nowners = [\"irc:ann\"]", 2, "access.owners", "access.owners wants ids: write " + ids, 0},
+	{"every platform", "[access]\nallow = [\"*:me\"]", 2, "access.allow", "access.allow wants ids: write " + ids, 0},
+	{"every team", "[access]\nallow = [\"slack:*:U1\"]", 2, "access.allow", `access.allow takes "*" only for the last part of an id`, 0},
+	{"all are owners", "[access]\nowners = [\"api:*\"]", 2, "access.owners", `access.owners takes "*" in no id`, 0},
+	{"policy", "[tools]\napprove = { write_file = \"ask\", delete_file = \"never\" }", 2, "tools.approve.delete_file", `tools.approve.delete_file must be "no", "ask", "owner" or "second"`, 0},
+	{"scope", "[workspace]\nscope = \"all\"", 2, "workspace.scope", `workspace.scope must be "person" or "shared"`, 0},
+
+	{"command without a name", "\n[[command]]\nrun = [\"a\"]", 2, "command.name", "command.name is needed", 0},
+	{"command without run", "[[command]]\nname = \"a\"\nrun = []", 3, "command.run", `command.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
+	{"command of another type", "[[command]]\nname = \"a\"\nrun = \"df\"", 3, "command.run", `command.run wants a list of texts, such as ["one", "two"]`, 0},
+	{"command twice", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n[[command]]\nrun = [\"b\"]\nname = \"a\"", 6, "command.name", "command.name is already taken on line 2", 0},
+	{"command's policy", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n[[command]]\nname = \"b\"\napprove = \"yes\"\nrun = [\"b\"]", 6, "command.approve", `command.approve must be "no", "ask", "owner" or "second"`, 0},
+	{"pattern", "[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = \"[\" }", 4, "command.parameters.x", "command.parameters.x has a pattern that is no regular expression", 0},
+	{"inline commands", "command = [\n { name = \"a\", run = [\"a\"] },\n { name = \"a\", run = [\"a\"] },\n]", 3, "command.name", "command.name is already taken on line 2", 0},
+
+	{"heartbeat without a condition", "\n" + heartbeat, 2, "heartbeat.condition", `heartbeat.condition is needed: without one nothing would hold the model back; kind = "always" wakes at each tick`, 0},
+	{"empty condition", heartbeat + "\n[heartbeat.condition]\n", 7, "heartbeat.condition.kind", `heartbeat.condition.kind is needed: "command", "file", "all", "any" or "always"`, 0},
+	{"condition of another type", heartbeat + "condition = \"always\"", 6, "heartbeat.condition", "heartbeat.condition wants a table", 0},
+	{"empty heartbeat", "[[heartbeat]]", 1, "heartbeat.name", "heartbeat.name is needed", 3},
+	{"heartbeat twice", heartbeat + "condition.kind = \"always\"\n" + heartbeat + "condition.kind = \"always\"", 8, "heartbeat.name", "heartbeat.name is already taken on line 2", 0},
+	{"zone", heartbeat + "timezone = \"Mars/Phobos\"\ncondition.kind = \"always\"", 6, "heartbeat.timezone", `heartbeat.timezone wants a zone's name, such as "Europe/Berlin"`, 0},
+	{"end", heartbeat + "until = \"soon\"\ncondition.kind = \"always\"", 6, "heartbeat.until", `heartbeat.until wants a day such as "2027-01-31", or an instant such as "2027-01-31T18:00:00+01:00"`, 0},
+	{"key of another kind", heartbeat + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\nrun = [\"a\"]", 9, "heartbeat.condition.run", `heartbeat.condition.run isn't read by a condition of kind "file"`, 0},
+	{"file without an age", heartbeat + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\ntest = \"older_than\"", 9, "heartbeat.condition.test", "heartbeat.condition.test needs heartbeat.condition.age beside it", 0},
+	{"age for nothing", heartbeat + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\nage = \"1d\"", 9, "heartbeat.condition.age", `heartbeat.condition.age is read only with test = "older_than"`, 0},
+	{"any of none", heartbeat + "[heartbeat.condition]\nkind = \"any\"\nof = []", 8, "heartbeat.condition.of", "heartbeat.condition.of is needed: the list of conditions", 0},
+	{"command condition", heartbeat + "[heartbeat.condition]\nkind = \"command\"", 6, "heartbeat.condition.run", `heartbeat.condition.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
+	{"deep condition", heartbeat + "[heartbeat.condition]\nkind = \"any\"\n[[heartbeat.condition.of]]\nkind = \"all\"\n[[heartbeat.condition.of.of]]\nkind = \"idle\"\nafter = \"1h\"", 11, "heartbeat.condition.of.of.kind", `heartbeat.condition.kind = "idle" is not available in this version`, 0},
+
+	{"fallbacks", openai + "\n[[model.fallbacks]]\nprovider = \"demo\"", 3, "model.fallbacks", "model.fallbacks is not available in this version", 0},
+	{"anthropic", "[model]\nprovider = \"anthropic\"", 2, "model.provider", `model.provider = "anthropic" is not available in this version`, 0},
+	{"postgres", "[store]\nkind = \"postgres\"\nurl_env = \"PG\"", 2, "store.kind", `store.kind = "postgres" is not available in this version`, 1},
+	{"hooks", "\n[[hook]]\nat = \"before_tool\"", 2, "hook", "[[hook]] is not available in this version", 0},
+	{"attention", "[attention]\nquiet = \"22:00-07:00\"", 1, "attention", "[attention] is not available in this version", 0},
+	{"http condition", heartbeat + "[heartbeat.condition]\nkind = \"http\"\nurl = \"x\"", 7, "heartbeat.condition.kind", `heartbeat.condition.kind = "http" is not available in this version`, 0},
+
+	{"first by line", "[tools]\napprove = { a = \"x\" }\n[limits]\nbad_key_here = 1\nmax_steps = -1", 2, "tools.approve.a", `tools.approve.a must be "no", "ask", "owner" or "second"`, 2},
+}
+
+func TestFaultsNameLineAndKey(t *testing.T) {
+	for _, test := range faulty {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := load(t, test.document)
+			var got *Error
+			if !errors.As(err, &got) {
+				t.Fatalf("Load = %v, want a fault", err)
+			}
+			want := Error{File: got.File, Line: test.line, Key: test.key, Say: test.say, More: test.more}
+			if *got != want {
+				t.Errorf("got  %+v\nwant %+v", *got, want)
+			}
+			if filepath.Base(got.File) != "config.toml" || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the error is %q", err)
+			}
+		})
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	for want, fault := range map[string]Error{
+		"c.toml:12: x is needed":                     {File: "c.toml", Line: 12, Say: "x is needed"},
+		"c.toml:12: x is needed (and 1 more fault)":  {File: "c.toml", Line: 12, Say: "x is needed", More: 1},
+		"c.toml:12: x is needed (and 2 more faults)": {File: "c.toml", Line: 12, Say: "x is needed", More: 2},
+		"c.toml: not valid TOML":                     {File: "c.toml", Say: "not valid TOML"},
+	} {
+		if got := fault.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestEveryUnavailableFeatureIsRefused uses each line of the table in a config.
+func TestEveryUnavailableFeatureIsRefused(t *testing.T) {
+	for _, feature := range unavailable {
+		document := fmt.Sprintf("%s = %q", feature.key, feature.value)
+		if inner, ok := strings.CutPrefix(feature.key, "heartbeat."); ok {
+			document = fmt.Sprintf("%s%s = %q", heartbeat, inner, feature.value)
+		}
+		_, err := load(t, document)
+		if err == nil || !strings.HasSuffix(err.Error(), feature.write+" is not available in this version") {
+			t.Errorf("%s: %v", feature.write, err)
+		}
+	}
+}
+
+func TestNearestFindsOneSlip(t *testing.T) {
+	keys := knownKeys()
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.SampledFrom(keys).Draw(t, "key")
+		if len(lastPart(key)) < 4 {
+			return
+		}
+		at := len(key) - 1 - rapid.IntRange(0, len(lastPart(key))-2).Draw(t, "place")
+		wrong := rapid.SampledFrom([]string{
+			key[:at] + key[at+1:],
+			key[:at] + "q" + key[at:],
+			key[:at] + "q" + key[at+1:],
+			key[:at-1] + key[at:at+1] + key[at-1:at] + key[at+1:],
+		}).Draw(t, "wrong")
+		near, found := nearest(wrong, nil)
+		if !found || distance(wrong, near) > 1 {
+			t.Fatalf("for %q nearest is %q, %t", wrong, near, found)
+		}
+	})
+}
+
+func TestDistanceIsAMeasure(t *testing.T) {
+	word := rapid.StringMatching(`[a-c]{0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		d := distance(a, b)
+		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
+			t.Fatalf("distance of %q and %q is %d, and back %d", a, b, d, distance(b, a))
+		}
+	})
+}
+
+func TestKnownKeys(t *testing.T) {
+	keys := knownKeys()
+	for _, want := range []string{
+		"data_dir", "model.fallbacks", "limits.user_daily_cost_usd", "tools.approve", "command.parameters",
+		"subagent.limits.max_steps", "heartbeat.condition.of", "telemetry.content",
+	} {
+		if !slices.Contains(keys, want) {
+			t.Errorf("%s is not known", want)
+		}
+	}
+	slices.Sort(keys)
+	if len(slices.Compact(slices.Clone(keys))) != len(keys) {
+		t.Error("a key is listed twice")
+	}
+}
+
+// secret is what must never be in an error, whatever the file looks like.
+const secret = "xoxb-1234567890-AbCdEf"
+
+// FuzzRead feeds any bytes: they are a config or a fault, without a panic, and no secret is told.
+func FuzzRead(f *testing.F) {
+	for _, test := range faulty {
+		f.Add(test.document)
+	}
+	for _, seed := range []string{
+		"%s", "%s = 1", "[%s]", "[[%s]]", "x = %s", "model.name = \"%s", "model = { %s", "[model]\nprovider = \"%s\"", "slack.bot_token_env = \"%s\"",
+		"\"%s\".x = 1", "model.\"%s\" = 1", "tools.approve.\"%s\" = 1", "tools.approve = { x = \"%s\" }", "access.allow = [\"%s\"]", "%s = 1\n%s = 1", "[\"%s\"]\n[\"%s\"]",
+		"web.listen = \"%s\"", "limits.turn_timeout = \"%s\"", "model.base_url = \"https://%s@x\"", "model.base_url = \"%s:%%zz\"", "command = [{name=\"%s\"},{name=\"%s\"}]",
+		"[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = \"(%s\" }", "[[command]]\nparameters.\"%s\" = \"(\"", heartbeat + "timezone = \"%s\"",
+		heartbeat + "until = \"%s\"", heartbeat + "condition.kind = \"%s\"", "\xef\xbb\xbf[model]", "a = 1e999", "x = [[[[]]]]", "\x00",
+	} {
+		f.Add(strings.ReplaceAll(seed, "%s", secret))
+	}
+	f.Fuzz(func(t *testing.T, document string) {
+		_, err := read("config.toml", "/etc", []byte(document))
+		if err == nil {
+			return
+		}
+		var fault *Error
+		if !errors.As(err, &fault) || fault.Line < 0 || fault.Line > strings.Count(document, "\n")+1 || fault.Say == "" {
+			t.Errorf("the fault is %#v", err)
+		}
+		if text := err.Error(); strings.Contains(text, secret) || strings.Contains(text, "\n") {
+			t.Errorf("the error is %q", text)
+		}
+	})
+}
