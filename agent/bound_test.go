@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestBound(t *testing.T) {
+	decoded := func(text string) string {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	const bad = "\uFFFD"
+	flag := "🏷"
+	for _, c := range []struct {
+		name, text string
+		limit      int
+		want       string
+		cut        bool
+	}{
+		{"nothing", "", 10, "", false},
+		{"a text", "abc\n", 10, "abc\n", false},
+		{"NUL", decoded("YQBiAGM="), 100, "a" + bad + "b" + bad + "c", false},
+		{"bad bytes", decoded("/f7/gMMoZW5k"), 100, strings.Repeat(bad, 5) + "(end", false},
+		{"half an emoji", decoded("8J+PtyB0YWcg8J+P"), 100, flag + " tag " + strings.Repeat(bad, 3), false},
+		{"colours", decoded("G1szMW1yZWQbWzBtDWhpZGRlbg=="), 100, "\x1b[31mred\x1b[0m\rhidden", false},
+		{"a byte order mark", decoded("77u/Ym9t"), 100, "\ufeffbom", false},
+		{"binary", strings.Repeat("\x00\x01\x02\x03", 10) + "text", 100, "binary, 44 bytes", true},
+		{"exactly the limit", strings.Repeat("x", 100), 100, strings.Repeat("x", 100), false},
+		{"one over", strings.Repeat("x", 101), 100, strings.Repeat("x", 35) + "\n[… 31 bytes left out …]\n" + strings.Repeat("x", 35), true},
+		{"no room", strings.Repeat("x", 101), 5, "\n[… 101 bytes left out …]\n", true},
+		{"no limit at all", "x", -1, "\n[… 1 bytes left out …]\n", true},
+		{"accents stay", strings.Repeat("a", 34) + "e\u0301" + strings.Repeat("b", 100), 100, strings.Repeat("a", 34) + "\n[… 68 bytes left out …]\n" + strings.Repeat("b", 35), true},
+		{"skin tones stay", strings.Repeat("a", 30) + "👍🏽" + strings.Repeat("b", 100), 100, strings.Repeat("a", 30) + "\n[… 73 bytes left out …]\n" + strings.Repeat("b", 35), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, cut := Bound(c.text, c.limit); got != c.want || cut != c.cut {
+				t.Errorf("Bound = %q, %v; want %q, %v", got, cut, c.want, c.cut)
+			}
+		})
+	}
+}
+
+func TestBoundOfMuch(t *testing.T) {
+	text := strings.Repeat("x🏷", 1_000_000)
+	got, cut := Bound(text, 30_000)
+	if !cut || len(got) > 30_000 || len(got) < 29_900 || !utf8.ValidString(got) || strings.ContainsRune(got, utf8.RuneError) {
+		t.Errorf("5 MB became %d bytes, cut %v", len(got), cut)
+	}
+	noise := make([]byte, 1<<20)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	if got, _ := Bound(string(noise), 1000); got != "binary, 1048576 bytes" {
+		t.Errorf("noise became %.60q", got)
+	}
+}
+
+func TestBoundAlwaysHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := rapid.SliceOfN(rapid.OneOf(
+			rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 5), func(b []byte) string { return string(b) }),
+			rapid.SampledFrom([]string{"👩‍👩‍👧", "e\u0301", "👍🏽", strings.Repeat("\u0301", 60), "\x00"}),
+		), 0, 40)
+		text := strings.Join(pieces.Draw(t, "text"), "")
+		limit := rapid.IntRange(0, 400).Draw(t, "limit")
+		got, cut := Bound(text, limit)
+		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) {
+			t.Fatalf("%q is not clean", got)
+		}
+		if len(got) > max(limit, 64) {
+			t.Fatalf("%d bytes for a limit of %d", len(got), limit)
+		}
+		if !cut && utf8.ValidString(text) && !strings.ContainsRune(text, 0) && got != text {
+			t.Fatalf("%q became %q", text, got)
+		}
+		// A cut can leave so little around some control characters that the rest looks binary.
+		if again, cutAgain := Bound(got, max(limit, 64)); !Binary(got) && (again != got || cutAgain) {
+			t.Fatalf("bounded again, %q became %q", got, again)
+		}
+		checkMarker(t, text, got, cut)
+	})
+}
+
+// checkMarker counts that what is left and what is said to be left out make up the whole.
+func checkMarker(t *rapid.T, text, got string, cut bool) {
+	if !cut || strings.HasPrefix(got, "binary, ") {
+		return
+	}
+	before, after, found := strings.Cut(got, "\n[… ")
+	var left int
+	if _, err := fmt.Sscanf(after, "%d bytes left out …]\n", &left); !found || err != nil {
+		t.Fatalf("%q has no marker", got)
+	}
+	_, tail, _ := strings.Cut(after, " bytes left out …]\n")
+	whole, _ := Bound(text, len(text)*3)
+	if len(before)+left+len(tail) != len(whole) || !strings.HasPrefix(whole, before) || !strings.HasSuffix(whole, tail) {
+		t.Fatalf("%q is not head and tail of %q", got, whole)
+	}
+}

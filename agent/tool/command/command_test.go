@@ -1,0 +1,291 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"nudge/agent"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func text(value string) *string { return &value }
+
+var presets = []Preset{
+	{Name: "disk", Run: []string{"df", "-h"}, Effect: agent.Read, Policy: agent.PolicyNo},
+	{Name: "show", Run: []string{"printf", "<%s>", "{word}", "--in={place}"}, Parameters: map[string]Parameter{
+		"word":  {Description: "what to show"},
+		"place": {Pattern: `[a-z]+`, Default: text("Here")},
+	}},
+	{Name: "fail", Run: []string{"sh", "-c", "echo broken >&2; exit 3"}, Effect: agent.Idempotent, Policy: agent.PolicyOwner},
+	{Name: "where", Run: []string{"pwd"}},
+	{Name: "slow", Run: []string{"sh", "-c", "echo begun; sleep 1000"}, Timeout: 50 * time.Millisecond},
+	{Name: "forever", Run: []string{"sh", "-c", "echo > begun; sleep 1000"}, Timeout: time.Hour},
+	{Name: "hit", Run: []string{"sh", "-c", "kill -KILL $$"}},
+	{Name: "absent", Run: []string{"no-such-program-at-all"}},
+	{Name: "flood", Run: []string{"sh", "-c", "head -c 3000000 /dev/zero | tr '\\000' x"}},
+}
+
+// shop is the tool for the presets above, in a folder.
+type shop struct {
+	tool   agent.Tool
+	schema *agent.Schema
+	dir    string
+}
+
+func newShop(t *testing.T) shop {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, err := New(presets, func(p agent.PersonID) (string, error) {
+		if p != "terminal:ann" {
+			return "", errors.New("open /secret/place: nobody")
+		}
+		return dir, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := agent.CompileSchema(tool.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shop{tool, schema, dir}
+}
+
+func (s shop) invocation(t interface{ Fatal(...any) }, arguments map[string]string) agent.Invocation {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := s.schema.Check(string(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: checked, Progress: func(string) {}}
+}
+
+type args = map[string]string
+
+func TestCommandsRun(t *testing.T) {
+	s := newShop(t)
+	for _, c := range []struct {
+		arguments args
+		want      string
+		failed    bool
+	}{
+		{args{"name": "show", "word": "a b; $(id) {place} *"}, `The command "show" ended with exit status 0. It wrote:` + "\n<a b; $(id) {place} *><--in=Here>", false},
+		{args{"name": "show", "word": "x", "place": "there"}, `The command "show" ended with exit status 0. It wrote:` + "\n<x><--in=there>", false},
+		{args{"name": "fail"}, `The command "fail" ended with exit status 3. It wrote:` + "\nbroken\n", true},
+		{args{"name": "where"}, `The command "where" ended with exit status 0. It wrote:` + "\n" + s.dir + "\n", false},
+		{args{"name": "slow"}, `The command "slow" was killed because its time was up (it may take 50ms).`, true},
+		{args{"name": "hit"}, `The command "hit" was ended by a signal: killed. It wrote nothing.`, true},
+	} {
+		result, err := s.tool.Run(context.Background(), s.invocation(t, c.arguments))
+		if err != nil || !strings.HasPrefix(result.Text, c.want) || result.Failed != c.failed {
+			t.Errorf("%v gave %q, failed %v, %v; want %q", c.arguments, result.Text, result.Failed, err, c.want)
+		}
+	}
+	result, err := s.tool.Run(context.Background(), s.invocation(t, args{"name": "flood"}))
+	if err != nil || len(result.Text) > 140_000 || !strings.Contains(result.Text, "bytes left out") {
+		t.Errorf("the flood gave %d bytes, %v", len(result.Text), err)
+	}
+}
+
+func TestCallsThatAreRefused(t *testing.T) {
+	s := newShop(t)
+	for _, c := range []struct {
+		arguments args
+		want      string
+	}{
+		{args{"name": "show"}, `the command "show" cannot run: the parameter "word" is missing`},
+		{args{"name": "show", "word": "-rf", "place": "../x"}, `the value of "place" must match [a-z]+; the value of "word" must match [^-`},
+		{args{"name": "show", "word": "a\nb"}, `the value of "word" must match`},
+		{args{"name": "show", "word": ""}, `the value of "word" must match`},
+		{args{"name": "show", "word": "a\x00b"}, `the value of "word" must match`},
+		{args{"name": "show", "word": strings.Repeat("x", 201)}, `at most 200 characters`},
+		{args{"name": "show", "word": "x", "place": "abc\n"}, `the value of "place" must match`},
+		{args{"name": "disk", "word": "x"}, `the command "disk" cannot run: it has no parameter "word"`},
+	} {
+		in := s.invocation(t, c.arguments)
+		_, err := s.tool.Run(context.Background(), in)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v gave %v; want %q", c.arguments, err, c.want)
+		}
+		if _, _, err := s.tool.Judge(in); err == nil {
+			t.Errorf("%v would be asked about", c.arguments)
+		}
+		if s.tool.EffectOf(in) != agent.Effectful {
+			t.Errorf("%v is taken for harmless", c.arguments)
+		}
+	}
+	if _, err := s.schema.Check(`{"name":"rm"}`); err == nil {
+		t.Error("the schema allows an unknown command")
+	}
+	in := s.invocation(t, args{"name": "disk"})
+	in.Arguments = json.RawMessage(`{"name":"rm"}`)
+	if _, err := s.tool.Run(context.Background(), in); err == nil || !strings.Contains(err.Error(), `there is no command "rm"; there are absent, disk,`) {
+		t.Errorf("an unknown command: %v", err)
+	}
+	if _, err := s.tool.Run(context.Background(), s.invocation(t, args{"name": "absent"})); err == nil || !strings.Contains(err.Error(), `the command "absent" cannot run: its program is not installed`) {
+		t.Errorf("a missing program: %v", err)
+	}
+	in = s.invocation(t, args{"name": "disk"})
+	in.Person.ID = "terminal:eve"
+	if _, err := s.tool.Run(context.Background(), in); err == nil || strings.Contains(err.Error(), "/secret") {
+		t.Errorf("without a workspace: %v", err)
+	}
+}
+
+func TestPolicyEffectAndDigestAreThePresets(t *testing.T) {
+	s := newShop(t)
+	for _, c := range []struct {
+		arguments args
+		policy    agent.Policy
+		effect    agent.Effect
+	}{
+		{args{"name": "disk"}, agent.PolicyNo, agent.Read},
+		{args{"name": "fail"}, agent.PolicyOwner, agent.Idempotent},
+		{args{"name": "where"}, agent.PolicyAsk, agent.Effectful},
+	} {
+		in := s.invocation(t, c.arguments)
+		policy, name, err := s.tool.Judge(in)
+		if policy != c.policy || name != "run_command" || err != nil || s.tool.EffectOf(in) != c.effect {
+			t.Errorf("%v: %q %q %q %v", c.arguments, policy, name, s.tool.EffectOf(in), err)
+		}
+	}
+	changed := slices.Clone(presets)
+	changed[0].Run = []string{"df", "-i"}
+	other, err := New(changed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, where := s.invocation(t, args{"name": "disk"}), s.invocation(t, args{"name": "where"})
+	if s.tool.Digest(disk) == other.Digest(disk) || s.tool.Digest(where) != other.Digest(where) || s.tool.Digest(disk) == s.tool.Digest(where) {
+		t.Error("the digest does not stand for the preset")
+	}
+	if s.tool.Timeout <= time.Hour {
+		t.Errorf("the tool's time-out %v comes before that of a command", s.tool.Timeout)
+	}
+}
+
+func TestTheModelReads(t *testing.T) {
+	s := newShop(t)
+	for _, want := range []string{"- disk: df -h", `- show: printf <%s> {word} --in={place}; place (default "Here"); word is what to show (required)`} {
+		if !strings.Contains(s.tool.Description, want) {
+			t.Errorf("the description lacks %q:\n%s", want, s.tool.Description)
+		}
+	}
+	again, err := New(presets, nil)
+	if err != nil || again.Description != s.tool.Description || string(again.Schema) != string(s.tool.Schema) {
+		t.Errorf("what the model reads is not the same each time: %v", err)
+	}
+}
+
+func TestCancelEndsACommand(t *testing.T) {
+	s := newShop(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan agent.Result, 1)
+	go func() {
+		result, err := s.tool.Run(ctx, s.invocation(t, args{"name": "forever"}))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- result
+	}()
+	give, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer stop()
+	for {
+		if _, err := os.Stat(filepath.Join(s.dir, "begun")); err == nil {
+			break
+		}
+		select {
+		case <-give.Done():
+			t.Fatal("it never began")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	if result := <-done; !result.Failed || result.Text != `The command "forever" was killed because it was cancelled. It wrote nothing.` {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestPresetsThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		preset Preset
+		want   string
+	}{
+		{"no name", Preset{Run: []string{"df"}}, `command "": the name must be`},
+		{"a name with a space", Preset{Name: "a b", Run: []string{"df"}}, `command "a b": the name`},
+		{"no program", Preset{Name: "a"}, "run names no program"},
+		{"a program to choose", Preset{Name: "a", Run: []string{"{x}"}, Parameters: map[string]Parameter{"x": {}}}, "cannot be a parameter"},
+		{"an unknown placeholder", Preset{Name: "a", Run: []string{"df", "-{x}"}}, `command "a": run has the placeholder {x}`},
+		{"an unused parameter", Preset{Name: "a", Run: []string{"df"}, Parameters: map[string]Parameter{"x": {}}}, `parameter "x" is not used`},
+		{"a parameter called name", Preset{Name: "a", Run: []string{"df", "{name}"}, Parameters: map[string]Parameter{"name": {}}}, `cannot be called "name"`},
+		{"a parameter in capitals", Preset{Name: "a", Run: []string{"df", "{X}"}, Parameters: map[string]Parameter{"X": {}}}, `parameter "X"`},
+		{"a bad pattern", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Pattern: "("}}}, `parameter "x": pattern`},
+		{"a pattern that breaks out", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Pattern: "a)|(?:b"}}}, `parameter "x": pattern`},
+		{"an unknown effect", Preset{Name: "a", Run: []string{"df"}, Effect: "none"}, `effect "none"`},
+		{"an unknown policy", Preset{Name: "a", Run: []string{"df"}, Policy: "yes"}, `policy "yes"`},
+		{"a negative time", Preset{Name: "a", Run: []string{"df"}, Timeout: -1}, "negative"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := New([]Preset{c.preset}, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v; want %q", err, c.want)
+			}
+		})
+	}
+	if _, err := New([]Preset{presets[0], presets[0]}, nil); err == nil || !strings.Contains(err.Error(), `command "disk": there are two`) {
+		t.Errorf("two of one name: %v", err)
+	}
+	if _, err := New(nil, nil); err == nil {
+		t.Error("no commands make a tool")
+	}
+	if _, err := New([]Preset{{Name: "a", Run: []string{"awk", "{ print }"}}}, nil); err != nil {
+		t.Errorf("braces around other text: %v", err)
+	}
+}
+
+// TestValuesStayInOneArgument puts any text in and looks for it, whole, in its one place.
+func TestValuesStayInOneArgument(t *testing.T) {
+	s := newShop(t)
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[a-z{} ;|&$'"*?\\é]{1,20}`).Draw(t, "word")
+		_, argv, err := runner{presets: prepareAll(t)}.read(s.invocation(t, args{"name": "show", "word": word}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"printf", "<%s>", word, "--in=Here"}; !slices.Equal(argv, want) {
+			t.Fatalf("got %q, want %q", argv, want)
+		}
+	})
+}
+
+func prepareAll(t *rapid.T) map[string]prepared {
+	all := map[string]prepared{}
+	for _, preset := range presets {
+		p, err := prepare(preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[p.Name] = p
+	}
+	return all
+}

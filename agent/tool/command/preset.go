@@ -1,0 +1,191 @@
+// Package command gives the agent commands that the operator prepared, and no others.
+//
+// A [Preset] is a program with its arguments, some of which may have places for parameters. A parameter's value
+// becomes part of one argument, is never split, and meets no shell. [New] makes the one tool run_command for all
+// presets; package process runs them.
+package command
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/agent"
+)
+
+// DefaultTimeout is how long a command may take when its preset does not say.
+const DefaultTimeout = time.Minute
+
+// DefaultPattern is what a parameter's value must match when the parameter does not say: one line of 1 to 200
+// characters that does not begin with a dash, so that it is no option.
+const DefaultPattern = `[^-\x00-\x1f][^\x00-\x1f]{0,199}`
+
+// Preset is a command as the operator prepared it.
+type Preset struct {
+	Name string // letters, digits, _ and -
+	// Run is the program, found in PATH, and its arguments. {NAME} in an argument stands for the parameter of that
+	// name; braces around anything but small letters, digits and _ are ordinary text. The program itself is fixed.
+	Run        []string
+	Parameters map[string]Parameter // by name: a small letter, then small letters, digits and _
+	Effect     agent.Effect         // agent.Effectful when empty
+	Policy     agent.Policy         // agent.PolicyAsk when empty
+	Timeout    time.Duration        // DefaultTimeout when 0
+}
+
+// Parameter is a part of a command that the model fills in.
+type Parameter struct {
+	Pattern     string  // a regular expression that the whole value must match; DefaultPattern when empty
+	Description string  // for the model
+	Default     *string // the value when none is given, not matched against the pattern; nil makes it required
+}
+
+var (
+	presetName    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	parameterName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	placeholder   = regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`)
+)
+
+// prepared is a preset that was checked.
+type prepared struct {
+	Preset
+	patterns map[string]*regexp.Regexp
+	digest   string
+}
+
+// prepare checks a preset and fills in what it leaves out.
+func prepare(preset Preset) (prepared, error) {
+	p := prepared{Preset: preset, patterns: map[string]*regexp.Regexp{}}
+	if p.Effect == "" {
+		p.Effect = agent.Effectful
+	}
+	if p.Policy == "" {
+		p.Policy = agent.PolicyAsk
+	}
+	if p.Timeout == 0 {
+		p.Timeout = DefaultTimeout
+	}
+	if err := p.check(); err != nil {
+		return prepared{}, fmt.Errorf("command %q: %w", preset.Name, err)
+	}
+	definition, err := json.Marshal(p.Preset)
+	if err != nil {
+		return prepared{}, fmt.Errorf("command %q: write its definition: %w", preset.Name, err)
+	}
+	p.digest = fmt.Sprintf("sha256:%x", sha256.Sum256(definition))
+	return p, nil
+}
+
+func (p *prepared) check() error {
+	switch {
+	case !presetName.MatchString(p.Name):
+		return errors.New("the name must be 1 to 64 letters, digits, _ or -")
+	case len(p.Run) == 0 || p.Run[0] == "":
+		return errors.New("run names no program")
+	case placeholder.MatchString(p.Run[0]):
+		return errors.New("the program itself cannot be a parameter")
+	case slices.ContainsFunc(p.Run, func(part string) bool { return strings.ContainsRune(part, 0) }):
+		return errors.New("run has a NUL in it")
+	case !slices.Contains([]agent.Effect{agent.Read, agent.Idempotent, agent.Effectful}, p.Effect):
+		return fmt.Errorf("effect %q is not known", p.Effect)
+	case !slices.Contains([]agent.Policy{agent.PolicyNo, agent.PolicyAsk, agent.PolicyOwner, agent.PolicySecond}, p.Policy):
+		return fmt.Errorf("policy %q is not known", p.Policy)
+	case p.Timeout < 0:
+		return fmt.Errorf("timeout %v is negative", p.Timeout)
+	}
+	return p.checkParameters()
+}
+
+func (p *prepared) checkParameters() error {
+	used := map[string]bool{}
+	for _, part := range p.Run {
+		for _, place := range placeholder.FindAllString(part, -1) {
+			name := strings.Trim(place, "{}")
+			if _, declared := p.Parameters[name]; !declared {
+				return fmt.Errorf("run has the placeholder %s, but there is no parameter %q", place, name)
+			}
+			used[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Parameters)) {
+		parameter := p.Parameters[name]
+		switch {
+		case name == "name":
+			return errors.New(`a parameter cannot be called "name", which is the command's own`)
+		case !parameterName.MatchString(name):
+			return fmt.Errorf("parameter %q: the name must be a small letter, then small letters, digits or _", name)
+		case !used[name]:
+			return fmt.Errorf("parameter %q is not used in run", name)
+		case parameter.Default != nil && strings.ContainsRune(*parameter.Default, 0):
+			return fmt.Errorf("parameter %q: the default has a NUL in it", name)
+		}
+		pattern, err := anchored(parameter.Pattern)
+		if err != nil {
+			return fmt.Errorf("parameter %q: %w", name, err)
+		}
+		p.patterns[name] = pattern
+	}
+	return nil
+}
+
+// anchored compiles a pattern for whole values. It is compiled alone as well: one such as "a)|(b" is wrong, but
+// would be right, and match anything, inside the brackets.
+func anchored(pattern string) (*regexp.Regexp, error) {
+	if pattern == "" {
+		pattern = DefaultPattern
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, fmt.Errorf("pattern: %w", err)
+	}
+	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %w", err)
+	}
+	return whole, nil
+}
+
+// argv puts values in their places, or says in one sentence everything that is wrong with them.
+func (p prepared) argv(values map[string]string) ([]string, error) {
+	filled := map[string]string{}
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(p.Parameters)) {
+		parameter := p.Parameters[name]
+		value, given := values[name]
+		switch {
+		case !given && parameter.Default == nil:
+			faults = append(faults, fmt.Sprintf("the parameter %q is missing", name))
+		case !given:
+			filled[name] = *parameter.Default
+		case strings.ContainsRune(value, 0) || !p.patterns[name].MatchString(value):
+			faults = append(faults, fmt.Sprintf("the value of %q must match %s", name, p.pattern(name)))
+		default:
+			filled[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, declared := p.Parameters[name]; !declared {
+			faults = append(faults, fmt.Sprintf("it has no parameter %q", name))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("the command %q cannot run: %s", p.Name, strings.Join(faults, "; "))
+	}
+	argv := make([]string, len(p.Run))
+	for i, part := range p.Run {
+		// One pass, so that a value with braces in it is not looked at again.
+		argv[i] = placeholder.ReplaceAllStringFunc(part, func(place string) string { return filled[strings.Trim(place, "{}")] })
+	}
+	return argv, nil
+}
+
+func (p prepared) pattern(name string) string {
+	if pattern := p.Parameters[name].Pattern; pattern != "" {
+		return pattern
+	}
+	return DefaultPattern + " (one line, at most 200 characters, no dash in front)"
+}

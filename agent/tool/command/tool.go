@@ -1,0 +1,230 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"nudge/agent"
+	"nudge/schedule/process"
+)
+
+// toolName is the tool's name, and the one under which the config can set another policy.
+const toolName = "run_command"
+
+// slack is how much later the agent's own time-out comes, so that a command's time-out is reported with its output.
+const slack = 5 * time.Second
+
+// runner is the presets, and where their programs run.
+type runner struct {
+	presets map[string]prepared
+	dir     func(agent.PersonID) (string, error)
+}
+
+// New makes the tool run_command for the presets. A program runs in the folder that dir gives for the turn's
+// person. A preset that cannot be right is an error that names it, and so are two of one name, and none at all.
+func New(presets []Preset, dir func(agent.PersonID) (string, error)) (agent.Tool, error) {
+	if len(presets) == 0 {
+		return agent.Tool{}, errors.New("make the tool run_command: there are no commands")
+	}
+	r := runner{presets: map[string]prepared{}, dir: dir}
+	var longest time.Duration
+	for _, preset := range presets {
+		p, err := prepare(preset)
+		if err != nil {
+			return agent.Tool{}, err
+		}
+		if _, twice := r.presets[p.Name]; twice {
+			return agent.Tool{}, fmt.Errorf("command %q: there are two of that name", p.Name)
+		}
+		r.presets[p.Name] = p
+		longest = max(longest, p.Timeout)
+	}
+	schema, err := r.schema()
+	if err != nil {
+		return agent.Tool{}, err
+	}
+	return agent.Tool{
+		Spec: agent.Spec{
+			Name:        toolName,
+			Description: r.description(),
+			Schema:      schema,
+			Effect:      agent.Effectful,
+			Labels:      agent.Labels{Private: true}, // a program in the workspace can read what is there
+			Policy:      agent.PolicyAsk,
+			Timeout:     longest + slack,
+		},
+		Run:      r.run,
+		Judge:    r.judge,
+		EffectOf: r.effect,
+		Digest:   r.digest,
+	}, nil
+}
+
+// names lists the presets in a fixed order, so that the model reads the same text each time.
+func (r runner) names() []string { return slices.Sorted(maps.Keys(r.presets)) }
+
+func (r runner) description() string {
+	var out strings.Builder
+	out.WriteString("Runs one of these commands, in the workspace and without a shell:")
+	for _, name := range r.names() {
+		p := r.presets[name]
+		fmt.Fprintf(&out, "\n- %s: %s", name, quoted(p.Run))
+		for _, parameter := range slices.Sorted(maps.Keys(p.Parameters)) {
+			fmt.Fprintf(&out, "; %s", describe(parameter, p.Parameters[parameter]))
+		}
+	}
+	return out.String()
+}
+
+func describe(name string, parameter Parameter) string {
+	text := name
+	if parameter.Description != "" {
+		text += " is " + oneLine(parameter.Description)
+	}
+	if parameter.Default != nil {
+		return fmt.Sprintf("%s (default %q)", text, *parameter.Default)
+	}
+	return text + " (required)"
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// quoted writes arguments so that each can be told from the next.
+func quoted(argv []string) string {
+	shown := make([]string, len(argv))
+	for i, part := range argv {
+		shown[i] = part
+		if part == "" || strings.ContainsAny(part, " \t\n\"'\\") {
+			shown[i] = strconv.Quote(part)
+		}
+	}
+	return strings.Join(shown, " ")
+}
+
+// schema has the parameters of all presets side by side, each optional; argv checks them for the one that is named.
+func (r runner) schema() (json.RawMessage, error) {
+	type property struct {
+		Type        string   `json:"type"`
+		Enum        []string `json:"enum,omitempty"`
+		Description string   `json:"description"`
+	}
+	properties := map[string]property{"name": {Type: "string", Enum: r.names(), Description: "The command to run."}}
+	for _, name := range r.names() {
+		for parameter, declared := range r.presets[name].Parameters {
+			shared := properties[parameter]
+			shared.Type = "string"
+			if shared.Description != "" {
+				shared.Description += " "
+			}
+			shared.Description += fmt.Sprintf("For %s: %s.", name, strings.TrimSuffix(describe(parameter, declared), "."))
+			properties[parameter] = shared
+		}
+	}
+	schema, err := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": []string{"name"}, "additionalProperties": false,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write the schema of run_command: %w", err)
+	}
+	return schema, nil
+}
+
+// read finds the preset that a call names, and the arguments of its program.
+func (r runner) read(in agent.Invocation) (prepared, []string, error) {
+	var values map[string]string
+	if err := in.Decode(&values); err != nil {
+		return prepared{}, nil, err
+	}
+	p, known := r.presets[values["name"]]
+	if !known {
+		return prepared{}, nil, fmt.Errorf("there is no command %q; there are %s", values["name"], strings.Join(r.names(), ", "))
+	}
+	delete(values, "name")
+	argv, err := p.argv(values)
+	return p, argv, err
+}
+
+func (r runner) judge(in agent.Invocation) (agent.Policy, string, error) {
+	p, _, err := r.read(in)
+	return p.Policy, toolName, err
+}
+
+// effect is the strictest for a call that will be refused.
+func (r runner) effect(in agent.Invocation) agent.Effect {
+	p, _, err := r.read(in)
+	if err != nil {
+		return agent.Effectful
+	}
+	return p.Effect
+}
+
+// digest changes with the preset, so that an approval given before the config was changed is not good after.
+func (r runner) digest(in agent.Invocation) string {
+	p, _, err := r.read(in)
+	if err != nil {
+		return "none"
+	}
+	return p.digest
+}
+
+func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, error) {
+	p, argv, err := r.read(in)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	dir, err := r.dir(in.Person.ID)
+	if err != nil {
+		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
+	}
+	limited, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir})
+	if err != nil {
+		return agent.Result{}, notStarted(p, err)
+	}
+	return agent.Result{Text: report(p, outcome, ctx.Err() != nil), Failed: outcome.Exit != 0}, nil
+}
+
+// notStarted says why a program did not start, without the machine's paths.
+func notStarted(p prepared, err error) error {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("the command %q cannot run: its program is not installed here", p.Name)
+	case errors.Is(err, process.ErrUnsupported):
+		return fmt.Errorf("the command %q cannot run: %w", p.Name, process.ErrUnsupported)
+	}
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return fmt.Errorf("the command %q could not be started: %w", p.Name, number)
+	}
+	return fmt.Errorf("the command %q could not be started", p.Name)
+}
+
+// report says how a command ended, and then what it wrote. turnEnded says that the time that was up is the turn's.
+func report(p prepared, outcome process.Outcome, turnEnded bool) string {
+	var ended string
+	switch {
+	case outcome.TimedOut && turnEnded:
+		ended = fmt.Sprintf("The command %q was killed because there was no time left for it.", p.Name)
+	case outcome.TimedOut:
+		ended = fmt.Sprintf("The command %q was killed because its time was up (it may take %v).", p.Name, p.Timeout)
+	case outcome.Cancelled:
+		ended = fmt.Sprintf("The command %q was killed because it was cancelled.", p.Name)
+	case outcome.Signal != "":
+		ended = fmt.Sprintf("The command %q was ended by a signal: %s.", p.Name, outcome.Signal)
+	default:
+		ended = fmt.Sprintf("The command %q ended with exit status %d.", p.Name, outcome.Exit)
+	}
+	if len(outcome.Output) == 0 {
+		return ended + " It wrote nothing."
+	}
+	return ended + " It wrote:\n" + string(outcome.Output)
+}

@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+
+	"nudge/agent"
+)
+
+// Bounds of what one call reads, writes and lists.
+const (
+	maxRead    = 1 << 20 // bytes
+	maxWrite   = 1 << 20 // bytes
+	maxEntries = 500
+)
+
+// Overwrite is the name of the policy of write_file for a file that exists.
+const Overwrite = "overwrite_file"
+
+// pathArguments are what every tool here is told.
+type pathArguments struct {
+	Path string `json:"path"`
+}
+
+// Tools makes the tools for the people's folders. The policy of a call depends on what is there when it is judged,
+// and its digest on the content: judge it again, and compare the digest, right before it runs.
+func Tools(dirs Dirs) []agent.Tool {
+	return []agent.Tool{listFiles(dirs), readFile(dirs), writeFile(dirs), deleteFile(dirs)}
+}
+
+func listFiles(dirs Dirs) agent.Tool {
+	return agent.Tool{
+		Spec: agent.Spec{
+			Name:        "list_files",
+			Description: "Lists one folder of the workspace: names, sizes in bytes, folders with a slash.",
+			Schema: json.RawMessage(`{"type":"object","properties":{` +
+				`"path":{"type":"string","description":"The folder, relative to the workspace; the workspace itself when left out."}},` +
+				`"additionalProperties":false}`),
+			Effect: agent.Read,
+			Labels: agent.Labels{Private: true},
+		},
+		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
+			return within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return list(ctx, root, name) })
+		},
+	}
+}
+
+func readFile(dirs Dirs) agent.Tool {
+	return agent.Tool{
+		Spec: agent.Spec{
+			Name:        "read_file",
+			Description: "Reads a text file of the workspace, or some lines of it. At most 1 MiB comes back at once.",
+			Schema: json.RawMessage(`{"type":"object","properties":{` +
+				`"path":{"type":"string","description":"The file, relative to the workspace."},` +
+				`"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"The first line to read; 1 when left out."},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to read; all when left out."}},` +
+				`"required":["path"],"additionalProperties":false}`),
+			Effect: agent.Read,
+			Labels: agent.Labels{Private: true},
+		},
+		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
+			var lines span
+			if err := in.Decode(&lines); err != nil {
+				return agent.Result{}, err
+			}
+			return within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return read(ctx, root, name, lines) })
+		},
+	}
+}
+
+func writeFile(dirs Dirs) agent.Tool {
+	return agent.Tool{
+		Spec: agent.Spec{
+			Name:        "write_file",
+			Description: "Writes a whole text file of the workspace, at most 1 MiB. Folders on the way are made. A file that exists is replaced.",
+			Schema: json.RawMessage(`{"type":"object","properties":{` +
+				`"path":{"type":"string","description":"The file, relative to the workspace."},` +
+				`"content":{"type":"string","description":"All that the file shall hold."}},` +
+				`"required":["path","content"],"additionalProperties":false}`),
+			Effect: agent.Effectful,
+			Policy: agent.PolicyAsk,
+		},
+		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
+			var with struct {
+				Content string `json:"content"`
+			}
+			if err := in.Decode(&with); err != nil {
+				return agent.Result{}, err
+			}
+			return within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return write(ctx, root, name, with.Content) })
+		},
+		Judge: func(in agent.Invocation) (policy agent.Policy, name string, err error) {
+			_, err = within(dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {
+				policy, name, err = judgeWrite(root, path)
+				return "", err
+			})
+			return policy, name, err
+		},
+		Digest: func(in agent.Invocation) string { return digestOf(dirs, in) },
+	}
+}
+
+func deleteFile(dirs Dirs) agent.Tool {
+	return agent.Tool{
+		Spec: agent.Spec{
+			Name:        "delete_file",
+			Description: "Deletes a file of the workspace, or a folder that is empty. It cannot be brought back.",
+			Schema: json.RawMessage(`{"type":"object","properties":{` +
+				`"path":{"type":"string","description":"The file or empty folder, relative to the workspace."}},` +
+				`"required":["path"],"additionalProperties":false}`),
+			Effect: agent.Effectful,
+			Policy: agent.PolicyAsk,
+		},
+		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
+			return within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return remove(ctx, root, name) })
+		},
+		Judge: func(in agent.Invocation) (agent.Policy, string, error) {
+			_, err := within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return "", judgeDelete(root, name) })
+			return agent.PolicyAsk, "", err
+		},
+		Digest: func(in agent.Invocation) string { return digestOf(dirs, in) },
+	}
+}
+
+// within does something to the path of a call in the folder of the call's person.
+func within(dirs Dirs, in agent.Invocation, clean func(string) (string, error), do func(*os.Root, string) (string, error)) (agent.Result, error) {
+	var arguments pathArguments
+	if err := in.Decode(&arguments); err != nil {
+		return agent.Result{}, err
+	}
+	name, err := clean(arguments.Path)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	root, err := dirs.Root(in.Person.ID)
+	if err != nil {
+		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
+	}
+	defer root.Close()
+	text, err := do(root, name)
+	return agent.Result{Text: text}, err
+}

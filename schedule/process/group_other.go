@@ -1,0 +1,7 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd)
+
+package process
+
+import "context"
+
+func run(context.Context, Spec) (Outcome, error) { return Outcome{}, ErrUnsupported }

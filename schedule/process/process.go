@@ -1,0 +1,82 @@
+// Package process runs one outside program with a clean environment and bounded output, and leaves nothing of it
+// behind.
+//
+// Conditions of heartbeats and the commands that an operator prepared both run through [Run]. There is no shell: a
+// program gets exactly the arguments listed. It runs in a process group of its own, and the whole group is killed
+// when the program ends or its context does.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// DefaultLimit is how many bytes of output are kept when a [Spec] does not say: 128 KiB, half of it from the start
+// and half from the end.
+const DefaultLimit = 128 << 10
+
+// Spec says what to run.
+type Spec struct {
+	Argv  []string // the program, found in PATH, and its arguments; at least one
+	Dir   string   // the working directory; the current one when empty
+	Limit int      // bytes of output to keep; DefaultLimit when 0 or less
+}
+
+// Outcome says how a program ended.
+type Outcome struct {
+	Exit   int    // exit status; -1 when a signal or the context ended it
+	Signal string // what ended it, in words such as "killed"; "" when it ended by itself
+	// Output is what it wrote, standard output and error in the order of writing. Where more than the limit came,
+	// a line in the middle says how many bytes are missing. It need not be text.
+	Output    []byte
+	LeftOut   int64 // bytes missing from Output
+	TimedOut  bool  // the context's deadline ended it
+	Cancelled bool  // the context was cancelled otherwise
+}
+
+// ErrUnsupported is wrapped by Run's error on systems without process groups.
+var ErrUnsupported = errors.New("programs cannot be run on this system")
+
+// Run runs a program and waits for it. Its standard input is empty, its environment is PATH, HOME, LANG and TZ of
+// this process and nothing else.
+//
+// When ctx ends, the program and everything in its group are killed and Run returns within milliseconds, with an
+// outcome that says so and no error. What a program leaves running in its group when it ends is killed as well. An
+// error means that it was never started. Run may be called concurrently.
+func Run(ctx context.Context, spec Spec) (Outcome, error) {
+	if len(spec.Argv) == 0 {
+		return Outcome{}, errors.New("run a program: no program is named")
+	}
+	if spec.Limit <= 0 {
+		spec.Limit = DefaultLimit
+	}
+	if ctx.Err() != nil {
+		return ended(ctx, Outcome{}), nil
+	}
+	outcome, err := run(ctx, spec)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("run %q: %w", spec.Argv[0], err)
+	}
+	return outcome, nil
+}
+
+// ended marks an outcome as that of a program that its context ended.
+func ended(ctx context.Context, outcome Outcome) Outcome {
+	outcome.Exit = -1
+	outcome.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
+	outcome.Cancelled = !outcome.TimedOut
+	return outcome
+}
+
+// environment is all that a program learns of this process: no key or token is among it.
+func environment() []string {
+	env := []string{}
+	for _, name := range []string{"PATH", "HOME", "LANG", "TZ"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}

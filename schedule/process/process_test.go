@@ -1,0 +1,284 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package process
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what should end by itself; no test waits for it to pass.
+const patience = 2 * time.Minute
+
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func sh(script string, arguments ...string) Spec {
+	return Spec{Argv: append([]string{"sh", "-c", script, "sh"}, arguments...)}
+}
+
+func TestOutcomes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		spec   Spec
+		exit   int
+		signal string
+		output string
+	}{
+		{"success", sh("echo hello"), 0, "", "hello\n"},
+		{"both outputs in order", sh("echo one; echo two >&2; echo three"), 0, "", "one\ntwo\nthree\n"},
+		{"failure", sh("echo no >&2; exit 7"), 7, "", "no\n"},
+		{"a signal", sh("kill -TERM $$"), -1, "terminated", ""},
+		{"arguments are not split", sh(`printf '<%s>' "$@"`, "a b", "$(id)", "", "*"), 0, "", "<a b><$(id)><><*>"},
+		{"nothing to read", sh("cat; echo end"), 0, "", "end\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Run(patient(t), c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Exit != c.exit || got.Signal != c.signal || string(got.Output) != c.output || got.LeftOut != 0 || got.TimedOut || got.Cancelled {
+				t.Errorf("got %+v, output %q", got, got.Output)
+			}
+		})
+	}
+}
+
+func TestEnvironmentAndFolder(t *testing.T) {
+	t.Setenv("NUDGE_TEST_KEY", "secret")
+	t.Setenv("TZ", "Europe/Kyiv")
+	t.Setenv("LANG", "C")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Run(patient(t), Spec{Argv: []string{"env"}, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(string(got.Output)) {
+		name, _, _ := strings.Cut(line, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if want := []string{"HOME", "LANG", "PATH", "TZ"}; os.Getenv("HOME") != "" && !slices.Equal(names, want) {
+		t.Errorf("the environment has %v, want %v", names, want)
+	}
+	if strings.Contains(string(got.Output), "secret") {
+		t.Error("a key was passed on")
+	}
+	if got, err = Run(patient(t), Spec{Argv: []string{"pwd"}, Dir: dir}); err != nil || strings.TrimSpace(string(got.Output)) != dir {
+		t.Errorf("pwd says %q, %v; want %s", got.Output, err, dir)
+	}
+}
+
+func TestWhatCannotStart(t *testing.T) {
+	for _, spec := range []Spec{{}, {Argv: []string{"no-such-program-at-all"}}, {Argv: []string{"sh"}, Dir: filepath.Join(t.TempDir(), "none")}, {Argv: []string{"echo", "a\x00b"}}} {
+		if got, err := Run(patient(t), spec); err == nil {
+			t.Errorf("%q ran: %+v", spec.Argv, got)
+		}
+	}
+	_, err := Run(patient(t), Spec{Argv: []string{"no-such-program-at-all"}})
+	if err == nil || !strings.Contains(err.Error(), `run "no-such-program-at-all"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestFloodIsBounded(t *testing.T) {
+	spec := sh("head -c 30000000 /dev/zero | tr '\\000' x; echo the end")
+	spec.Limit = 2000
+	got, err := Run(patient(t), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := []byte("\n[… 29998008 bytes left out …]\n")
+	if got.Exit != 0 || got.LeftOut != 29998008 || !bytes.Contains(got.Output, marker) || !bytes.HasSuffix(got.Output, []byte("x\nthe end\n")) && !bytes.HasSuffix(got.Output, []byte("xthe end\n")) {
+		t.Errorf("exit %d, %d left out, output ends %q", got.Exit, got.LeftOut, got.Output[max(0, len(got.Output)-40):])
+	}
+	if len(got.Output) != 2000+len(marker) {
+		t.Errorf("%d bytes were kept", len(got.Output))
+	}
+}
+
+// started is a program that runs until it is killed, with a grandchild, and whose ids are known.
+func started(t *testing.T, ctx context.Context, script string) (pids []int, outcome <-chan Outcome) {
+	t.Helper()
+	note := filepath.Join(t.TempDir(), "pids")
+	done := make(chan Outcome, 1)
+	go func() {
+		got, err := Run(ctx, sh(script, note))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	give := patient(t)
+	for len(pids) == 0 {
+		select {
+		case got := <-done:
+			t.Fatalf("it ended early: %+v %q", got, got.Output)
+		case <-give.Done():
+			t.Fatal("it never started")
+		case <-time.After(time.Millisecond):
+		}
+		pids = readPIDs(t, note)
+	}
+	return pids, done
+}
+
+func readPIDs(t *testing.T, file string) []int {
+	raw, err := os.ReadFile(file)
+	if err != nil || !bytes.HasSuffix(raw, []byte("\n")) {
+		return nil
+	}
+	var pids []int
+	for _, field := range strings.Fields(string(raw)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// gone waits until a process no longer runs; a dead one that its new parent has not reaped yet counts as gone.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	give := patient(t)
+	for alive(pid) {
+		select {
+		case <-give.Done():
+			t.Fatalf("process %d lives on", pid)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+}
+
+func TestCancelKillsTheGroup(t *testing.T) {
+	for _, c := range []struct{ name, script string }{
+		{"a grandchild", `sleep 1000 & echo $$ $! > "$1.new"; mv "$1.new" "$1"; wait`},
+		{"deaf to polite signals", `trap '' TERM INT HUP; sleep 1000 & echo $$ $! > "$1.new"; mv "$1.new" "$1"; while :; do wait; done`},
+		{"a flood", `yes & echo $$ $! > "$1.new"; mv "$1.new" "$1"; wait`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			pids, outcome := started(t, ctx, c.script)
+			cancel()
+			got := <-outcome
+			if !got.Cancelled || got.TimedOut || got.Exit != -1 {
+				t.Errorf("got %+v", got)
+			}
+			if len(got.Output) > DefaultLimit+100 {
+				t.Errorf("%d bytes were kept", len(got.Output))
+			}
+			for _, pid := range pids {
+				gone(t, pid)
+			}
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	got, err := Run(ctx, sh("sleep 1000"))
+	if err != nil || !got.TimedOut || got.Cancelled || got.Exit != -1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	// The context has ended by now, so this one must not start at all.
+	note := filepath.Join(t.TempDir(), "ran")
+	if got, err = Run(ctx, sh(`: > "$1"`, note)); err != nil || !got.TimedOut {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := os.Stat(note); err == nil {
+		t.Error("a program was started after the deadline")
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	note := filepath.Join(t.TempDir(), "pids")
+	got, err := Run(patient(t), sh(`sleep 1000 & echo $! > "$1"; echo done; exit 3`, note))
+	if err != nil || got.Exit != 3 || string(got.Output) != "done\n" || got.Cancelled || got.TimedOut {
+		t.Fatalf("got %+v %q, %v", got, got.Output, err)
+	}
+	for _, pid := range readPIDs(t, note) {
+		gone(t, pid)
+	}
+}
+
+// TestAnEscapedProcessHoldsNothingUp has a process leave the group with the output still open.
+func TestAnEscapedProcessHoldsNothingUp(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Log("setsid is not installed, so there is nothing that could leave the group")
+		return
+	}
+	note := filepath.Join(t.TempDir(), "pids")
+	script := `setsid sh -c 'echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 1000' sh "$1" & while ! [ -e "$1" ]; do :; done; echo done`
+	got, err := Run(patient(t), sh(script, note))
+	for _, pid := range readPIDs(t, note) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Errorf("the escaped process is gone: %v", err)
+		}
+	}
+	if err != nil || got.Exit != 0 || string(got.Output) != "done\n" {
+		t.Errorf("got %+v %q, %v", got, got.Output, err)
+	}
+}
+
+// TestWindow compares with keeping everything.
+func TestWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(2, 40).Draw(t, "limit")
+		pieces := rapid.SliceOf(rapid.OneOf(rapid.StringN(0, 8, 30), rapid.Just("😀"), rapid.Just(strings.Repeat("é", 30)))).Draw(t, "pieces")
+		w := newWindow(limit)
+		for _, piece := range pieces {
+			if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
+				t.Fatalf("Write gave %d, %v", n, err)
+			}
+		}
+		whole := strings.Join(pieces, "")
+		output, leftOut := w.contents()
+		if leftOut == 0 {
+			if string(output) != whole {
+				t.Fatalf("%q became %q", whole, output)
+			}
+			return
+		}
+		head, tail, found := strings.Cut(string(output), "\n[… "+strconv.FormatInt(leftOut, 10)+" bytes left out …]\n")
+		if !found || len(whole) <= limit-1 || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) || len(head)+len(tail)+int(leftOut) != len(whole) {
+			t.Fatalf("%q became %q with %d left out", whole, output, leftOut)
+		}
+		if utf8.ValidString(whole) && !utf8.Valid(output) {
+			t.Fatalf("%q tears a rune", output)
+		}
+	})
+}
