@@ -1,0 +1,379 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"nudge/agent/model"
+	"nudge/memory"
+)
+
+// ModelSpec is what is known of a model besides how to ask it.
+type ModelSpec struct {
+	Name      string
+	Window    int   // tokens that a request and its answer may have together
+	MaxOutput int   // tokens that an answer may have
+	PriceIn   Money // of one token
+	PriceOut  Money
+}
+
+// Config is what an Agent is made of. Store, Model and Spec must be set.
+type Config struct {
+	Store  memory.Store
+	Model  model.Model
+	Spec   ModelSpec
+	Tools  []Tool // offered in this order
+	Limits Limits
+
+	Owners  []PersonID
+	Only    []string          // if not empty, the tools that are offered
+	Deny    []string          // tools that are never offered
+	Approve map[string]Policy // policies that replace the tools' own, by tool or by the name that Tool.Judge gives
+
+	// Outgoing is called after something was put into the outbox. It must not block.
+	Outgoing func()
+	// Live gets what is said but not kept: progress. It must not block.
+	Live func(Reply)
+	Log  *slog.Logger
+}
+
+// Agent runs the sessions of one store. Its methods may be called concurrently.
+type Agent struct {
+	Config
+	tools *toolbox
+
+	ctx    context.Context // ends when Close no longer waits
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex
+	idle   *sync.Cond
+	actors map[string]*actor
+	ended  map[string]chan Totals // of wakes that somebody waits for, by the key of their message
+	closed bool
+}
+
+// errStop is the cause with which a person's Stop ends a run's context; errClosing that of Close.
+var (
+	errStop    = errors.New("the person stopped the turn")
+	errClosing = errors.New("the program is closing")
+	errTurn    = errors.New("the turn has worked as long as it may")
+)
+
+// New checks the tools and returns an agent with nothing running. Call [Agent.Resume] next.
+func New(c Config) (*Agent, error) {
+	if c.Outgoing == nil {
+		c.Outgoing = func() {}
+	}
+	if c.Live == nil {
+		c.Live = func(Reply) {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Limits = c.Limits.withDefaults()
+	box, err := newToolbox(c)
+	if err != nil {
+		return nil, err
+	}
+	ag := &Agent{Config: c, tools: box, actors: map[string]*actor{}, ended: map[string]chan Totals{}}
+	ag.idle = sync.NewCond(&ag.mu)
+	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
+	return ag, nil
+}
+
+// Resume starts the sessions that have an unsettled turn or mail and for which want is true.
+func (ag *Agent) Resume(ctx context.Context, want func(session string) bool) error {
+	sessions := map[string]bool{}
+	err := ag.Store.View(ctx, func(tx memory.Tx) error {
+		mailed, err := tx.Inbox().Sessions()
+		if err != nil {
+			return err
+		}
+		for _, s := range mailed {
+			sessions[s] = true
+		}
+		return tx.Table(tableOpen).Scan("", func(session string, _ []byte) error {
+			sessions[session] = true
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("look for unfinished turns: %w", err)
+	}
+	for s := range sessions {
+		if want(s) {
+			ag.look(s)
+		}
+	}
+	return nil
+}
+
+// look says to a session: there may be something for you. What it is, the store knows.
+func (ag *Agent) look(session string) {
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	if ag.closed {
+		return
+	}
+	if a := ag.actors[session]; a != nil {
+		a.woken = true
+		return
+	}
+	a := &actor{Agent: ag, session: session}
+	ag.actors[session] = a
+	go a.live()
+}
+
+// Look is for messages put into inboxes by others than [Agent.Receive], in transactions of their own.
+func (ag *Agent) Look(sessions ...string) {
+	for _, s := range sessions {
+		ag.look(s)
+	}
+}
+
+// rest ends an actor unless it was woken since it last looked.
+func (ag *Agent) rest(a *actor, failed bool) bool {
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	if a.woken && !failed && !ag.closed {
+		a.woken = false
+		return false
+	}
+	delete(ag.actors, a.session)
+	ag.idle.Broadcast()
+	return true
+}
+
+// interrupt cancels what a session does for the given turn.
+func (ag *Agent) interrupt(session, turn string) {
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	if a := ag.actors[session]; a != nil && a.running == turn && a.stop != nil {
+		a.stop(errStop)
+	}
+}
+
+// WaitIdle returns when no session does anything, or when ctx ends.
+func (ag *Agent) WaitIdle(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		ag.mu.Lock()
+		defer ag.mu.Unlock()
+		ag.idle.Broadcast()
+	})
+	defer stop()
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	for len(ag.actors) > 0 && ctx.Err() == nil {
+		ag.idle.Wait()
+	}
+	return ctx.Err()
+}
+
+// Close takes no more messages up and waits for the runs that go on, until ctx ends: then it cancels them. What was
+// cut off goes on after the next Resume.
+func (ag *Agent) Close(ctx context.Context) {
+	ag.mu.Lock()
+	ag.closed = true
+	ag.mu.Unlock()
+	if ag.WaitIdle(ctx) != nil {
+		ag.cancel(errClosing)
+		_ = ag.WaitIdle(context.Background())
+	}
+	ag.cancel(errClosing)
+}
+
+// The tables that the agent keeps beside the journals: what can be found without reading them.
+const (
+	tableOpen    = "open"    // session → id of its unsettled turn
+	tableTurns   = "turn"    // turn → session and number of its first entry
+	tableCards   = "card"    // card → session, and what it asks
+	tableWaiting = "waiting" // person, card → nothing; the cards that await a decision
+	tablePeople  = "person"  // person → what is known of them
+	tableSpend   = "spend"   // person and date → money spent or reserved
+	tableCurrent = "current" // conversation → its present session
+)
+
+// ErrUnknownCard is wrapped by the error for a decision about a card that was never asked.
+var ErrUnknownCard = errors.New("there is no such card")
+
+// Receive admits a message: when it returns true the message is on disk and will be answered. It returns false for
+// a message that was received before. A decision about a card that is not known gives ErrUnknownCard.
+func (ag *Agent) Receive(ctx context.Context, m Message) (fresh bool, err error) {
+	var session, during string
+	err = ag.Store.Update(ctx, func(tx memory.Tx) error {
+		var err error
+		fresh, session, during = true, m.Session, ""
+		for _, key := range m.Keys {
+			isNew, err := tx.Seen().Mark(key, m.At)
+			if err != nil {
+				return err
+			}
+			fresh = fresh && isNew
+		}
+		if !fresh {
+			return nil
+		}
+		if m.Decision != nil {
+			if session, err = FindCard(tx, m.Decision.Card); err != nil {
+				return err
+			}
+		}
+		during, err = admit(tx, session, m)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("receive a message for %s: %w", m.Session, err)
+	}
+	if !fresh {
+		return false, nil
+	}
+	if m.Stop {
+		ag.interrupt(session, during)
+	}
+	ag.look(session)
+	ag.Outgoing()
+	return true, nil
+}
+
+// admit puts a message into a session's inbox, with a receipt if a turn is under way. It returns that turn.
+func admit(tx memory.Tx, session string, m Message) (during string, err error) {
+	open, found, err := tx.Table(tableOpen).Get(session)
+	if err != nil {
+		return "", err
+	}
+	during = string(open)
+	if m.Provenance == Human && m.Text != "" {
+		m.Steer, m.During = found, during
+		if !found {
+			if m.Steer, err = wordsWait(tx, session); err != nil {
+				return "", err
+			}
+		}
+		if err := rememberPerson(tx, m); err != nil {
+			return "", err
+		}
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	if _, err := tx.Inbox().Put(session, data); err != nil {
+		return "", err
+	}
+	if !m.Steer {
+		return during, nil
+	}
+	return during, Send(tx, Reply{Kind: SteerMark, Session: session, Turn: during, ID: m.ID, Text: m.Text, State: Stored, Address: m.Address})
+}
+
+// wordsWait reports whether words that will begin a turn lie in the inbox.
+func wordsWait(tx memory.Tx, session string) (bool, error) {
+	mail, err := tx.Inbox().List(session)
+	if err != nil {
+		return false, err
+	}
+	for _, letter := range mail {
+		m, err := openLetter(letter)
+		if err != nil {
+			return false, err
+		}
+		if m.Provenance == Human && m.Text != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// person is the row that is kept of a person.
+type personRow struct {
+	Name string `json:"name,omitempty"`
+	Zone string `json:"zone,omitempty"`
+	// Home is the direct conversation in which the person spoke last: where they are spoken to unasked.
+	Home string `json:"home,omitempty"`
+}
+
+func rememberPerson(tx memory.Tx, m Message) error {
+	row := personRow{Name: m.From.Name, Zone: m.From.Zone}
+	had, err := personOf(tx, m.From.ID)
+	if err != nil {
+		return err
+	}
+	row.Home = had.Home
+	if direct(m.Address) {
+		row.Home = m.Address
+	}
+	return putPerson(tx, m.From.ID, had, row)
+}
+
+func putPerson(tx memory.Tx, id PersonID, had, row personRow) error {
+	if row == had {
+		return nil
+	}
+	data, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	return tx.Table(tablePeople).Put(string(id), data)
+}
+
+func personOf(tx memory.Tx, id PersonID) (personRow, error) {
+	var row personRow
+	data, found, err := tx.Table(tablePeople).Get(string(id))
+	if err != nil || !found {
+		return row, err
+	}
+	return row, json.Unmarshal(data, &row)
+}
+
+// Home is the conversation in which a person is spoken to unasked, and what is known of them.
+func Home(tx memory.Tx, id PersonID) (address string, who Person, err error) {
+	row, err := personOf(tx, id)
+	if err != nil {
+		return "", Person{}, err
+	}
+	if row.Home == "" {
+		row.Home = id.Home()
+	}
+	return row.Home, Person{ID: id, Name: row.Name, Zone: row.Zone}, nil
+}
+
+// SessionOf is the present session of a conversation: the conversation's own name until a person asks for a new one.
+func SessionOf(tx memory.Tx, conversation string) (string, error) {
+	session, found, err := tx.Table(tableCurrent).Get(conversation)
+	if err != nil || !found {
+		return conversation, err
+	}
+	return string(session), nil
+}
+
+// SetSession makes session the present one of a conversation.
+func SetSession(tx memory.Tx, conversation, session string) error {
+	return tx.Table(tableCurrent).Put(conversation, []byte(session))
+}
+
+// today is the key of what a person has spent on their present date.
+func today(p Person, now time.Time) string {
+	zone, err := time.LoadLocation(p.Zone)
+	if err != nil || p.Zone == "" {
+		zone = time.UTC
+	}
+	return string(p.ID) + "/" + now.In(zone).Format(time.DateOnly)
+}
+
+// SpentToday is what a person has spent on their present date, with what is reserved for calls under way.
+func SpentToday(tx memory.Tx, p Person) (Money, error) { return spentOn(tx, today(p, time.Now())) }
+
+// Greet remembers who a person is before they have said anything, so that heartbeats know their zone.
+func Greet(tx memory.Tx, p Person) error {
+	had, err := personOf(tx, p.ID)
+	if err != nil {
+		return err
+	}
+	row := personRow{Name: p.Name, Zone: p.Zone, Home: had.Home}
+	return putPerson(tx, p.ID, had, row)
+}

@@ -1,0 +1,398 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// policy says who must agree to a call: what the config says of it, else what the tool does.
+func (a *actor) policy(c *call, arguments json.RawMessage) (Policy, error) {
+	policy, name := c.tool.Policy, c.tool.Name
+	if c.tool.Judge != nil {
+		of, as, err := c.tool.Judge(a.invocation(c, arguments))
+		if err != nil {
+			return "", err
+		}
+		policy = of
+		if as != "" {
+			name = as
+		}
+	}
+	judged := c.tool.Judge != nil
+	if set, ok := a.Approve[name]; ok && !(judged && name == c.tool.Name) {
+		policy = set
+	} else if set, ok := a.Approve[c.tool.Name]; ok {
+		// What the tool says of this very call cannot be loosened by what the config says of all its calls.
+		policy = stricter(policy, set)
+	}
+	if policy == "" {
+		policy = PolicyNo
+	}
+	return policy, nil
+}
+
+// stricter is the one of two policies that asks more.
+func stricter(a, b Policy) Policy {
+	order := []Policy{"", PolicyNo, PolicyAsk, PolicyOwner, PolicySecond}
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
+	}
+	return b
+}
+
+// digest stands for one exact call: an approval is bound to it.
+func (a *actor) digest(tool *Tool, in Invocation) string {
+	depends := ""
+	if tool.Digest != nil {
+		depends = tool.Digest(in)
+	}
+	sum := sha256.New()
+	for _, part := range []string{in.Session, in.Turn, in.Call, tool.Name, string(in.Arguments), depends} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// askCard asks a person about a call. The turn waits if it is the turn's own person who decides; otherwise the call
+// is parked: it is answered now, and run if and when somebody agrees.
+func (a *actor) askCard(c *call, policy Policy, question bool) error {
+	return a.askWith(c, policy, question, c.arguments)
+}
+
+func (a *actor) askWith(c *call, policy Policy, question bool, arguments json.RawMessage) error {
+	t := a.state.turn
+	in := a.invocation(c, arguments)
+	k := cardEntry{
+		Turn: t.id, Run: t.run, Card: newID(""), Call: c.ID, Tool: c.Name, Arguments: arguments, Digest: a.digest(c.tool, in),
+		Policy: policy, Asked: t.person.ID, Question: question, Wake: t.wake, Address: t.address,
+		Expires: now().Add(a.Limits.Approval),
+	}
+	if question {
+		k.Expires = now().Add(a.Limits.Question)
+	}
+	k.Parked = !question && (t.provenance == Heartbeat || policy == PolicySecond || policy == PolicyOwner && !a.owns(t.person.ID))
+	if err := a.add(k); err != nil {
+		return err
+	}
+	if err := a.show(k, c.tool, in); err != nil {
+		return err
+	}
+	if !k.Parked {
+		return nil
+	}
+	return a.answer(c, fmt.Sprintf("waiting for %s, id %s: it is run if and when that is approved; go on without it and do not ask for it again", strings.Join(a.deciders(k), " or "), k.Card), false)
+}
+
+// show puts a card into the outbox, and where it can be found again: by its id, and among those that wait.
+func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
+	reply := Reply{
+		Kind: Approval, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Address: k.Address,
+		Tool: k.Tool, Arguments: k.Arguments, MayDecide: a.deciders(k), Expires: &k.Expires,
+	}
+	if tool.Card != nil {
+		reply.Text = tool.Card(in)
+	}
+	if k.Question {
+		var q questionArguments
+		if err := in.Decode(&q); err != nil {
+			return fmt.Errorf("read a question: %w", err)
+		}
+		reply = Reply{
+			Kind: Ask, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Address: k.Address,
+			Text: q.Question, Choices: q.Choices, Deadline: &k.Expires,
+		}
+	}
+	data, err := json.Marshal(reply)
+	if err != nil {
+		return err
+	}
+	waiting, err := json.Marshal(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked})
+	if err != nil {
+		return err
+	}
+	addresses := a.showAt(k)
+	a.also(func(tx memory.Tx) error {
+		if err := tx.Table(tableCards).Put(k.Card, []byte(a.session)); err != nil {
+			return err
+		}
+		if err := tx.Table(tableWaiting).Put(k.Card, waiting); err != nil {
+			return err
+		}
+		expiry := memory.DueRow{Key: timerKey(k.Card), At: k.Expires, Data: []byte(a.session)}
+		if err := tx.Due().Put(expiry); err != nil {
+			return err
+		}
+		for _, address := range addresses {
+			if _, err := tx.Outbox().Put(address, data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	a.after = append(a.after, a.Outgoing)
+	return nil
+}
+
+// showAt are the conversations where a card stands: where the conversation is, and for a card of owners also with
+// each of them.
+func (a *actor) showAt(k cardEntry) []string {
+	addresses := []string{k.Address}
+	if k.Policy != PolicyOwner {
+		return addresses
+	}
+	for _, owner := range a.Owners {
+		if home := owner.Home(); !slices.Contains(addresses, home) && k.Asked != owner {
+			addresses = append(addresses, home)
+		}
+	}
+	return addresses
+}
+
+// WaitingCard is a card that awaits a decision.
+type WaitingCard struct {
+	Reply        Reply    `json:"reply"`
+	Conversation string   `json:"conversation"`
+	Person       PersonID `json:"person"` // whose turn asked
+}
+
+// WaitingCards calls fn for each card that awaits a decision.
+func WaitingCards(tx memory.Tx, fn func(WaitingCard) error) error {
+	return tx.Table(tableWaiting).Scan("", func(_ string, data []byte) error {
+		var w WaitingCard
+		if err := json.Unmarshal(data, &w); err != nil {
+			return fmt.Errorf("read a waiting card: %w", err)
+		}
+		w.Reply.Address = w.Conversation
+		return fn(w)
+	})
+}
+
+// FindCard is the session that a card belongs to. A card that was never asked gives ErrUnknownCard.
+func FindCard(tx memory.Tx, card string) (string, error) {
+	if card == "" || len(card) > memory.MaxID {
+		return "", fmt.Errorf("card %.20q: %w", card, ErrUnknownCard)
+	}
+	session, found, err := tx.Table(tableCards).Get(card)
+	if err == nil && !found {
+		err = fmt.Errorf("card %q: %w", card, ErrUnknownCard)
+	}
+	return string(session), err
+}
+
+// deciders say who may decide about a card.
+func (a *actor) deciders(k cardEntry) []string {
+	switch k.Policy {
+	case PolicyOwner:
+		owners := make([]string, len(a.Owners))
+		for i, o := range a.Owners {
+			owners[i] = string(o)
+		}
+		if len(owners) == 0 {
+			return []string{"an owner"}
+		}
+		return owners
+	case PolicySecond:
+		return []string{"anyone but " + string(k.Asked)}
+	}
+	return []string{string(k.Asked)}
+}
+
+// entitled reports whether a person may decide about a card under a policy.
+func (a *actor) entitled(k *card, policy Policy, by PersonID) bool {
+	switch policy {
+	case PolicyOwner:
+		return a.owns(by)
+	case PolicySecond:
+		return by != k.Asked && by != ""
+	}
+	return by == k.Asked
+}
+
+// decide takes a decision about a card of this session. The first one counts; the others are told what it was.
+func (a *actor) decide(l letter, k *card) error {
+	a.take(l)
+	d := l.Decision
+	switch {
+	case k == nil:
+		return a.refuse(l, "I do not know a card with the id "+d.Card+".")
+	case d.Verdict == Expire:
+		if k.verdict != "" {
+			return nil
+		}
+		return a.close(k, decidedEntry{Verdict: Expire})
+	case k.verdict != "":
+		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, Text: k.outcome(l.From.Zone)})
+		return nil
+	case !a.entitled(k, k.Policy, l.From.ID):
+		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
+	case k.Question:
+		if d.Verdict == Approve || d.Verdict == Edit {
+			return a.refuse(l, "That is a question; reply to it with /answer "+d.Card+" and your words.")
+		}
+		return a.answerQuestion(l, k, d.Text)
+	case d.Verdict == AnswerIt:
+		return a.refuse(l, "That is no question; /approve "+d.Card+" or /deny "+d.Card+" decides it.")
+	case d.Verdict == Edit:
+		return a.edit(l, k)
+	}
+	a.tellDecider(l, k)
+	return a.close(k, decidedEntry{Verdict: d.Verdict, By: l.From.ID, Name: l.From.Name, Text: d.Text})
+}
+
+// tellDecider shows a decision where it was made, when the card stands elsewhere.
+func (a *actor) tellDecider(l letter, k *card) {
+	if l.Address == "" || slices.Contains(a.showAt(k.cardEntry), l.Address) {
+		return
+	}
+	a.say(Reply{
+		Kind: DecidedMark, Turn: k.Turn, ID: k.Card, Tool: k.Tool, Decision: l.Decision.Verdict, By: string(l.From.ID), Text: l.Decision.Text,
+		Address: l.Address,
+	})
+}
+
+func (a *actor) refuse(l letter, text string) error {
+	a.say(Reply{Kind: Fault, ID: l.Decision.Card, Address: l.Address, Text: text})
+	return nil
+}
+
+// close journals what was decided about a card, and everywhere the card stands says so. A call that shall not run
+// gets its result in words.
+func (a *actor) close(k *card, d decidedEntry) error {
+	t := a.state.turn
+	d.Turn, d.Card, d.Call, d.Tool, d.Question = k.Turn, k.Card, k.Call, k.Tool, k.Question
+	if t != nil {
+		d.Run = t.run
+	}
+	if err := a.add(d); err != nil {
+		return err
+	}
+	id, address := k.Card, k.Address
+	a.also(func(tx memory.Tx) error {
+		if err := tx.Table(tableWaiting).Delete(id); err != nil {
+			return err
+		}
+		return tx.Due().Remove(timerKey(id))
+	})
+	for _, at := range a.showAt(k.cardEntry) {
+		a.say(Reply{Kind: DecidedMark, Turn: k.Turn, Run: d.Run, ID: id, Tool: k.Tool, Decision: d.Verdict, By: string(d.By), Text: d.Text, Address: at})
+	}
+	c := a.state.open(k.Call)
+	if c == nil || c.card != k {
+		if d.Verdict == Expire || d.Verdict == Deny {
+			a.say(Reply{Kind: Notice, Turn: k.Turn, ID: id, Address: address, Text: fmt.Sprintf("%s was not run: %s.", k.Tool, k.outcome(""))})
+		}
+		return nil
+	}
+	switch d.Verdict {
+	case Deny:
+		return a.answer(c, denied(d), false)
+	case Expire:
+		return a.answer(c, fmt.Sprintf("not run: nobody decided about it until %s, so it counts as denied", k.Expires.Format(time.RFC3339)), false)
+	}
+	return nil
+}
+
+// denied is a denial as the model reads it.
+func denied(d decidedEntry) string {
+	who := nameOf(Person{ID: d.By, Name: d.Name})
+	if d.Text == "" {
+		return fmt.Sprintf("not run: %s denied this call and gave no reason", who)
+	}
+	return fmt.Sprintf("not run: %s denied this call: %s", who, d.Text)
+}
+
+// edit decides a card with other arguments, which go through the policy anew.
+func (a *actor) edit(l letter, k *card) error {
+	tool := a.tools.named[k.Tool]
+	if tool == nil {
+		return a.refuse(l, "The tool "+k.Tool+" is no longer there, so this cannot be edited.")
+	}
+	arguments, err := tool.schema.Check(string(l.Decision.Arguments))
+	if err != nil {
+		return a.refuse(l, "These arguments do not fit, and nothing was decided: "+err.Error())
+	}
+	c := a.state.open(k.Call)
+	if c == nil || c.card != k {
+		return a.refuse(l, "A parked call can be approved or denied, not edited.")
+	}
+	c.tool = tool.Tool
+	policy, err := a.policy(c, arguments)
+	if err != nil {
+		return a.refuse(l, "This cannot be run, and nothing was decided: "+err.Error())
+	}
+	if policy != PolicyNo && !a.entitled(k, policy, l.From.ID) {
+		return a.refuse(l, "With these arguments it is not yours to decide; nothing was decided.")
+	}
+	a.tellDecider(l, k)
+	return a.close(k, decidedEntry{
+		Verdict: Edit, By: l.From.ID, Name: l.From.Name, Arguments: arguments, Digest: a.digest(tool.Tool, a.invocation(c, arguments)),
+	})
+}
+
+// editedBy tells the model, before a result, that a person changed the arguments.
+func editedBy(k *card) string {
+	if k == nil || k.verdict != Edit {
+		return ""
+	}
+	return fmt.Sprintf("(%s changed the arguments to %s)\n", nameOf(k.by), k.Arguments)
+}
+
+// outcome is what was decided about a card, for a person who comes late.
+func (k *card) outcome(zone string) string {
+	if k.verdict == "" {
+		return "it is not decided yet"
+	}
+	at := ""
+	if zone != "" {
+		at = " at " + local(k.at, zone)
+	}
+	switch k.verdict {
+	case Approve:
+		return fmt.Sprintf("It was already approved by %s%s.", nameOf(k.by), at)
+	case Edit:
+		return fmt.Sprintf("It was already approved by %s%s, with other arguments.", nameOf(k.by), at)
+	case Deny:
+		return fmt.Sprintf("It was already denied by %s%s.", nameOf(k.by), at)
+	case AnswerIt:
+		return fmt.Sprintf("It was already answered by %s%s.", nameOf(k.by), at)
+	case Expire:
+		return "It had expired" + at + ", which counts as denied."
+	}
+	return "It was withdrawn" + at + "."
+}
+
+func nameOf(p Person) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	if p.ID == "" {
+		return "nobody"
+	}
+	return string(p.ID)
+}
+
+// TimerPrefix begins the keys of the due rows that are the agent's: cards that expire.
+const TimerPrefix = "timer/"
+
+func timerKey(card string) string { return TimerPrefix + "card/" + card }
+
+// Expired puts the news that a due row of the agent's fell due into its session's inbox, in the transaction that
+// takes the row out. It returns that session, for [Agent.Look] once that is on disk.
+func Expired(tx memory.Tx, row memory.DueRow) (session string, err error) {
+	data, err := json.Marshal(Message{
+		Provenance: Timer, At: row.At, Decision: &Decision{Card: strings.TrimPrefix(row.Key, timerKey("")), Verdict: Expire},
+	})
+	if err != nil {
+		return "", err
+	}
+	session = string(row.Data)
+	_, err = tx.Inbox().Put(session, data)
+	return session, err
+}

@@ -1,0 +1,358 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	maxResult = 32 << 10        // bytes of a result that the model reads
+	stopGrace = 2 * time.Second // that a tool has to return after its context has ended
+)
+
+// batch runs the calls of the last answer: those that only read side by side at once, the others in the order asked
+// for, none before an earlier one that a person has not decided about. All cards of the batch go out together.
+func (a *actor) batch(ctx context.Context) (outcome, error) {
+	ends := func(h heard) *halt { return a.cut(ctx, h) }
+	if why, err := a.attend(ends); err != nil || why != nil {
+		return a.haltOr(why, err)
+	}
+	if a.fresh {
+		a.fresh = false
+		if why, err := a.judge(); err != nil || why != nil {
+			return a.haltOr(why, err)
+		}
+	}
+	if err := a.perform(ctx, a.reads()...); err != nil {
+		return again, err
+	}
+	for a.ctx.Err() == nil {
+		c := a.state.turn.next()
+		if c == nil {
+			return again, nil
+		}
+		if why, err := a.attend(ends); err != nil || why != nil {
+			return a.haltOr(why, err)
+		}
+		if !c.done && c.card == nil {
+			// What the call's policy depends on may have changed since the batch was judged.
+			if err := a.judgeCall(c); err != nil {
+				return again, err
+			}
+		}
+		switch {
+		case c.done: // answered in words
+		case c.card != nil && c.card.verdict == "":
+			return a.pause()
+		default:
+			if err := a.perform(ctx, c); err != nil {
+				return again, err
+			}
+		}
+	}
+	return settled, a.commit() // closing: the next start goes on from the journal
+}
+
+func (a *actor) haltOr(why *halt, err error) (outcome, error) {
+	if err != nil {
+		return again, err
+	}
+	return a.halt(why)
+}
+
+// next is the first call, in the order asked for, that has no result.
+func (t *turn) next() *call {
+	for _, c := range t.batch {
+		if !c.done {
+			return c
+		}
+	}
+	return nil
+}
+
+// judge decides what becomes of each call of a new batch: answered in words, asked about, or left to run.
+func (a *actor) judge() (*halt, error) {
+	t := a.state.turn
+	limit := a.Limits.ToolCalls
+	if limit > 0 && t.toolCalls+len(t.open()) > limit {
+		asked := len(t.open())
+		for _, c := range t.open() {
+			text := fmt.Sprintf("not run: %d calls were asked for and %d of the turn's %d are left, so none of them was run", asked, max(limit-t.toolCalls, 0), limit)
+			if err := a.answer(c, text, true); err != nil {
+				return nil, err
+			}
+		}
+		return &halt{ToolLimit, fmt.Sprintf("I stopped at the limit of %d tool calls for one turn; the last %d asked for were not run. Say what to go on with and I start from here.", limit, asked)}, nil
+	}
+	for _, c := range t.open() {
+		if err := a.judgeCall(c); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (a *actor) judgeCall(c *call) error {
+	if err := a.tools.prepare(a.state.turn, c); err != nil {
+		return a.answer(c, err.Error(), true)
+	}
+	policy, err := a.policy(c, c.arguments)
+	switch {
+	case err != nil:
+		return a.answer(c, "not run: "+err.Error(), true)
+	case c.Name == askPerson:
+		return a.askCard(c, policy, true)
+	case policy != PolicyNo:
+		return a.askCard(c, policy, false)
+	}
+	return nil
+}
+
+// invocation is a call as its tool gets it.
+func (a *actor) invocation(c *call, arguments json.RawMessage) Invocation {
+	t := a.state.turn
+	return Invocation{
+		Session: a.session, Turn: t.id, Call: c.ID, Key: fmt.Sprintf("%s/%d/%s", t.id, t.steps, c.ID),
+		Person: t.person, Wake: t.wake, Arguments: arguments, Progress: func(string) {},
+	}
+}
+
+// effect is what running the call can change. Anything that a person must agree to takes its place in the order.
+func (a *actor) effect(c *call, arguments json.RawMessage) Effect {
+	if c.tool.EffectOf != nil {
+		return c.tool.EffectOf(a.invocation(c, arguments))
+	}
+	return c.tool.Effect
+}
+
+// reads are the calls that may run side by side at once.
+func (a *actor) reads() []*call {
+	var reads []*call
+	for _, c := range a.state.turn.batch {
+		if c.done || c.card != nil {
+			continue
+		}
+		if a.tools.prepare(a.state.turn, c) == nil && a.effect(c, c.arguments) == Read {
+			reads = append(reads, c)
+		}
+	}
+	return reads
+}
+
+// work is one call that is being run, and what came of it.
+type work struct {
+	call     *call
+	in       Invocation
+	tool     *Tool
+	result   Result
+	err      error
+	took     time.Duration
+	progress []string
+}
+
+// perform runs calls side by side: calling is journaled before, the results after, with the next commit.
+func (a *actor) perform(ctx context.Context, calls ...*call) error {
+	var works []*work
+	for _, c := range calls {
+		w, err := a.prepare(c)
+		if err != nil {
+			if err := a.answer(c, err.Error(), true); err != nil {
+				return err
+			}
+			continue
+		}
+		works = append(works, w)
+		err = a.add(toolCallEntry{
+			Turn: w.in.Turn, Run: a.state.turn.run, Call: c.ID, Tool: w.tool.Name, Effect: a.effect(c, w.in.Arguments), Key: w.in.Key,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if works == nil {
+		return nil
+	}
+	if err := a.commit(); err != nil {
+		return err
+	}
+	for _, w := range works {
+		a.progress(w.tool.Name, callLine(w.tool.Name, w.in.Arguments))
+	}
+	a.runAll(ctx, works)
+	closing := a.ctx.Err() != nil
+	for _, w := range works {
+		if closing && w.err != nil {
+			continue // cut off: the next start judges it by its effect
+		}
+		if err := a.resultOf(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes a call ready to run: the arguments are those that the model wrote or, after a card, those on the
+// card. The error is for the model.
+func (a *actor) prepare(c *call) (*work, error) {
+	if err := a.tools.prepare(a.state.turn, c); err != nil {
+		return nil, err
+	}
+	w := &work{call: c, tool: c.tool, in: a.invocation(c, c.arguments)}
+	if c.key != "" {
+		w.in.Key = c.key // the same for every try
+	}
+	if c.card == nil {
+		return w, nil
+	}
+	w.in.Arguments = c.card.Arguments
+	if a.digest(c.tool, w.in) != c.card.Digest {
+		return nil, errors.New("not run: what this call depends on has changed since it was approved; look again and ask anew")
+	}
+	return w, nil
+}
+
+// runAll runs calls and returns when each has ended, passing their progress on.
+func (a *actor) runAll(ctx context.Context, works []*work) {
+	lines := make(chan func(), 16)
+	ended := make(chan struct{}, len(works))
+	done := make(chan struct{})
+	for _, w := range works {
+		w.in.Progress = func(line string) {
+			select {
+			case lines <- func() { w.progress = append(w.progress, line); a.progress(w.tool.Name, line) }:
+			case <-done:
+			}
+		}
+		go func() {
+			runOne(ctx, w, a.toolTimeout(w.tool))
+			ended <- struct{}{}
+		}()
+	}
+	for left := len(works); left > 0; {
+		select {
+		case line := <-lines:
+			line()
+		case <-ended:
+			left--
+		}
+	}
+	close(done)
+}
+
+func (a *actor) toolTimeout(tool *Tool) time.Duration {
+	if tool.Timeout > 0 {
+		return tool.Timeout
+	}
+	return a.Limits.ToolTimeout
+}
+
+// runOne calls a tool's function within its time. A function that does not return when its context ends is left
+// behind after a while, so that it cannot hold its session.
+func runOne(ctx context.Context, w *work, timeout time.Duration) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s and was stopped; what it had done by then stands", timeout))
+	defer cancel()
+	type ending struct {
+		result Result
+		err    error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				ended <- ending{err: errors.New("the tool failed unexpectedly; do not try it again with the same arguments")}
+			}
+		}()
+		result, err := w.tool.Run(ctx, w.in)
+		ended <- ending{result, err}
+	}()
+	var end ending
+	select {
+	case end = <-ended:
+	case <-ctx.Done():
+		grace := time.NewTimer(stopGrace)
+		defer grace.Stop()
+		select {
+		case end = <-ended:
+		case <-grace.C:
+			end.err = errors.New("it did not stop when it was told to, so its outcome is unknown")
+		}
+	}
+	if end.err != nil && ctx.Err() != nil {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errStop):
+			end.err = errors.New("the person stopped it while it ran; what it had done by then stands")
+		default:
+			end.err = cause
+		}
+	}
+	w.result, w.err, w.took = end.result, end.err, time.Since(began)
+}
+
+// resultOf journals what came of a call.
+func (a *actor) resultOf(w *work) error {
+	t := a.state.turn
+	for _, line := range w.progress {
+		if err := a.add(progressEntry{Turn: t.id, Run: t.run, Call: w.call.ID, Tool: w.tool.Name, Line: line}); err != nil {
+			return err
+		}
+	}
+	text, failed := w.words()
+	entry := toolResultEntry{
+		Turn: t.id, Run: t.run, Call: w.call.ID, Tool: w.tool.Name, Failed: failed, Ran: true, Took: w.took, Size: len(text),
+	}
+	entry.Text, _ = Bound(editedBy(w.call.card)+text, maxResult)
+	if w.tool.EndsTurn && !failed {
+		entry.Ended = text
+	}
+	a.commitResult(w)
+	return a.add(entry)
+}
+
+// words is the result as the model reads it.
+func (w *work) words() (text string, failed bool) {
+	if w.err != nil {
+		return w.err.Error(), true
+	}
+	return w.result.Text, w.result.Failed
+}
+
+// commitResult writes what the tool wants written together with its result.
+func (a *actor) commitResult(w *work) {
+	if w.err != nil || w.result.Commit == nil {
+		return
+	}
+	a.also(w.result.Commit)
+	look, after := w.result.Look, w.result.After
+	a.after = append(a.after, func() {
+		a.Look(look...)
+		a.Outgoing()
+		if after != nil {
+			after()
+		}
+	})
+}
+
+// answer gives a call a result in words, without running it.
+func (a *actor) answer(c *call, text string, failed bool) error {
+	t := a.state.turn
+	return a.add(toolResultEntry{Turn: t.id, Run: t.run, Call: c.ID, Tool: c.Name, Text: text, Failed: failed, Size: len(text)})
+}
+
+// withdraw answers a call that is not going to run; if a person was asked about it, the card says so.
+func (a *actor) withdraw(c *call, text string, by Person) error {
+	if k := c.card; k != nil && k.verdict == "" {
+		if err := a.close(k, decidedEntry{Verdict: Withdrawn, By: by.ID, Name: by.Name, Text: text}); err != nil {
+			return err
+		}
+	}
+	return a.answer(c, text, false)
+}
+
+// callLine says in one line what is being run.
+func callLine(tool string, arguments json.RawMessage) string {
+	return oneLine(tool + " " + string(arguments))
+}

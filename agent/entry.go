@@ -1,0 +1,277 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"nudge/agent/model"
+	"nudge/memory"
+)
+
+// The kinds of journal entries. Those that the trace knows have its words.
+const (
+	kindMessage    = "message"
+	kindNoted      = "noted"
+	kindTurn       = "turn_started"
+	kindRun        = "run_started"
+	kindModelAsked = "model_asked"
+	kindModelRetry = "model_retry"
+	kindModelCall  = "model_call"
+	kindModelLost  = "model_lost"
+	kindToolCall   = "tool_call"
+	kindProgress   = "tool_progress"
+	kindToolResult = "tool_result"
+	kindApproval   = "approval_asked"
+	kindDecided    = "approval_decided"
+	kindQuestion   = "question_asked"
+	kindAnswered   = "question_answered"
+	kindSteer      = "steer_taken"
+	kindWoke       = "woke"
+	kindStopped    = "run_stopped"
+)
+
+// entry is what one line of the journal says. Each kind has its struct, which is the line's JSON.
+type entry interface{ kind() string }
+
+// messageEntry is what a model reads as said by the person: one message, or a flood of them joined.
+type messageEntry struct {
+	Turn       string     `json:"turn"`
+	Provenance Provenance `json:"provenance"`
+	From       PersonID   `json:"from,omitempty"`
+	IDs        []string   `json:"ids,omitempty"`
+	Text       string     `json:"text"`
+	Mark       time.Time  `json:"mark,omitzero"` // when it was said, if the text tells the model so
+}
+
+// notedEntry is what a heartbeat told the session's person.
+type notedEntry struct {
+	Note
+}
+
+type turnEntry struct {
+	Turn       string     `json:"turn"`
+	Provenance Provenance `json:"provenance"`
+	Person     Person     `json:"person"`
+	Address    string     `json:"address"`
+	Wake       *Wake      `json:"wake,omitempty"`
+}
+
+type runEntry struct {
+	Turn string `json:"turn"`
+	Run  string `json:"run"`
+	Why  string `json:"why"` // message, decision, restart
+}
+
+// modelAskedEntry stands before a model call, so that a call lost in a crash is known and paid for.
+type modelAskedEntry struct {
+	Turn    string `json:"turn"`
+	Run     string `json:"run"`
+	Step    int    `json:"step"`
+	Input   int    `json:"input"`  // estimated tokens
+	Output  int    `json:"output"` // the limit that is sent
+	Reserve Money  `json:"reserve,omitempty"`
+	Tail    string `json:"tail,omitempty"` // what was put at the end of the last message: the state of the plan
+}
+
+type modelRetryEntry struct {
+	Turn   string        `json:"turn"`
+	Run    string        `json:"run"`
+	Step   int           `json:"step"`
+	Wait   time.Duration `json:"wait"`
+	Reason string        `json:"reason"`
+}
+
+type modelCallEntry struct {
+	Turn      string        `json:"turn"`
+	Run       string        `json:"run"`
+	Step      int           `json:"step"`
+	Model     string        `json:"model,omitempty"`
+	Text      string        `json:"text,omitempty"`
+	Reasoning string        `json:"reasoning,omitempty"`
+	Calls     []model.Call  `json:"calls,omitempty"`
+	Finish    model.Finish  `json:"finish,omitempty"`
+	Usage     model.Usage   `json:"usage"`
+	Cost      Money         `json:"cost,omitempty"`
+	Took      time.Duration `json:"took"`
+}
+
+// modelLostEntry closes a model call that has no answer: cut off by a crash, a Stop or an error.
+type modelLostEntry struct {
+	Turn   string `json:"turn"`
+	Run    string `json:"run"`
+	Step   int    `json:"step"`
+	Charge Money  `json:"charge,omitempty"`
+	// Unknown says that the provider may have counted tokens that nobody knows of.
+	Unknown bool   `json:"unknown,omitempty"`
+	Reason  string `json:"reason"`
+}
+
+// toolCallEntry stands before a call begins. After it and without a result, the call's fate is unknown.
+type toolCallEntry struct {
+	Turn   string `json:"turn"`
+	Run    string `json:"run"`
+	Call   string `json:"call"`
+	Tool   string `json:"tool"`
+	Effect Effect `json:"effect"`
+	Key    string `json:"key"`
+	Card   string `json:"card,omitempty"` // of a parked call, which runs after its turn
+}
+
+type progressEntry struct {
+	Turn string `json:"turn"`
+	Run  string `json:"run"`
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	Line string `json:"line"`
+}
+
+type toolResultEntry struct {
+	Turn   string        `json:"turn"`
+	Run    string        `json:"run,omitempty"`
+	Call   string        `json:"call"`
+	Tool   string        `json:"tool"`
+	Card   string        `json:"card,omitempty"`
+	Text   string        `json:"text"`
+	Failed bool          `json:"failed,omitempty"`
+	Ran    bool          `json:"ran,omitempty"`   // the tool's function was called
+	Ended  string        `json:"ended,omitempty"` // the turn's answer, of a tool that ends it
+	Took   time.Duration `json:"took,omitempty"`
+	Size   int           `json:"size"` // bytes of the result before it was bounded
+}
+
+// cardEntry is a question to a person: an approval or, of ask_person, a question.
+type cardEntry struct {
+	Turn      string          `json:"turn"`
+	Run       string          `json:"run,omitempty"`
+	Card      string          `json:"card"`
+	Call      string          `json:"call"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Digest    string          `json:"digest"`
+	Policy    Policy          `json:"policy"`
+	Asked     PersonID        `json:"asked,omitempty"` // the turn's person
+	Parked    bool            `json:"parked,omitempty"`
+	Expires   time.Time       `json:"expires"`
+	Question  bool            `json:"question,omitempty"`
+	Wake      *Wake           `json:"wake,omitempty"`
+	Address   string          `json:"address"`
+}
+
+type decidedEntry struct {
+	Turn      string          `json:"turn"`
+	Run       string          `json:"run,omitempty"`
+	Card      string          `json:"card"`
+	Call      string          `json:"call"`
+	Tool      string          `json:"tool"`
+	Verdict   Verdict         `json:"verdict"`
+	By        PersonID        `json:"by,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Text      string          `json:"text,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // as edited
+	Digest    string          `json:"digest,omitempty"`    // of the edited call
+	Question  bool            `json:"question,omitempty"`
+}
+
+type steerEntry struct {
+	Turn string   `json:"turn"`
+	Run  string   `json:"run"`
+	Step int      `json:"step"`
+	IDs  []string `json:"ids"`
+}
+
+type wokeEntry struct {
+	Turn      string `json:"turn"`
+	Run       string `json:"run"`
+	Heartbeat string `json:"heartbeat"`
+	Episode   string `json:"episode"`
+}
+
+type stoppedEntry struct {
+	Turn   string     `json:"turn"`
+	Run    string     `json:"run"`
+	Reason StopReason `json:"reason"`
+	Say    string     `json:"say,omitempty"` // what the person was told, unless it is the model's answer
+	Detail string     `json:"detail,omitempty"`
+}
+
+func (messageEntry) kind() string    { return kindMessage }
+func (notedEntry) kind() string      { return kindNoted }
+func (turnEntry) kind() string       { return kindTurn }
+func (runEntry) kind() string        { return kindRun }
+func (modelAskedEntry) kind() string { return kindModelAsked }
+func (modelRetryEntry) kind() string { return kindModelRetry }
+func (modelCallEntry) kind() string  { return kindModelCall }
+func (modelLostEntry) kind() string  { return kindModelLost }
+func (toolCallEntry) kind() string   { return kindToolCall }
+func (progressEntry) kind() string   { return kindProgress }
+func (toolResultEntry) kind() string { return kindToolResult }
+func (e cardEntry) kind() string {
+	if e.Question {
+		return kindQuestion
+	}
+	return kindApproval
+}
+func (e decidedEntry) kind() string {
+	if e.Question {
+		return kindAnswered
+	}
+	return kindDecided
+}
+func (steerEntry) kind() string   { return kindSteer }
+func (wokeEntry) kind() string    { return kindWoke }
+func (stoppedEntry) kind() string { return kindStopped }
+
+// encode makes a journal line of an entry.
+func encode(e entry, at time.Time) (memory.Entry, error) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return memory.Entry{}, fmt.Errorf("encode a %s entry: %w", e.kind(), err)
+	}
+	return memory.Entry{Kind: e.kind(), At: at, Data: data}, nil
+}
+
+// decode reads a journal line. An unknown kind gives nil: an older program passes over what a newer one wrote.
+func decode(line memory.Entry) (entry, error) {
+	read := func(into entry) (entry, error) {
+		if err := json.Unmarshal(line.Data, into); err != nil {
+			return nil, fmt.Errorf("read journal entry %d (%s): %w", line.Seq, line.Kind, err)
+		}
+		return into, nil
+	}
+	switch line.Kind {
+	case kindMessage:
+		return read(&messageEntry{})
+	case kindNoted:
+		return read(&notedEntry{})
+	case kindTurn:
+		return read(&turnEntry{})
+	case kindRun:
+		return read(&runEntry{})
+	case kindModelAsked:
+		return read(&modelAskedEntry{})
+	case kindModelRetry:
+		return read(&modelRetryEntry{})
+	case kindModelCall:
+		return read(&modelCallEntry{})
+	case kindModelLost:
+		return read(&modelLostEntry{})
+	case kindToolCall:
+		return read(&toolCallEntry{})
+	case kindProgress:
+		return read(&progressEntry{})
+	case kindToolResult:
+		return read(&toolResultEntry{})
+	case kindApproval, kindQuestion:
+		return read(&cardEntry{})
+	case kindDecided, kindAnswered:
+		return read(&decidedEntry{})
+	case kindSteer:
+		return read(&steerEntry{})
+	case kindWoke:
+		return read(&wokeEntry{})
+	case kindStopped:
+		return read(&stoppedEntry{})
+	}
+	return nil, nil
+}

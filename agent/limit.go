@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+)
+
+// StopReason says why a run ended, in the words of the trace.
+type StopReason string
+
+// The reasons. Waiting ends a run; every other one settles the turn.
+const (
+	Completed   StopReason = "completed"
+	Waiting     StopReason = "waiting"
+	StepLimit   StopReason = "step_limit"
+	ToolLimit   StopReason = "tool_limit"
+	TokenLimit  StopReason = "token_limit"
+	Budget      StopReason = "budget"
+	TimedOut    StopReason = "timeout"
+	TooManyErrs StopReason = "errors"
+	Cancelled   StopReason = "cancelled"
+	ModelError  StopReason = "model_error"
+	Failed      StopReason = "failed"
+)
+
+// Money is an amount in millionths of a millionth of a US dollar: a price in dollars per million tokens times 10⁶
+// is the Money of one token, without rounding.
+type Money int64
+
+// Dollar is one US dollar.
+const Dollar Money = 1e12
+
+// USD is the amount in US dollars.
+func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
+
+// PerMillion is the price of one token when a million cost the given amount in US dollars.
+func PerMillion(usd float64) Money { return Money(usd*1e6 + 0.5) }
+
+// USD is the amount of the given US dollars.
+func USD(usd float64) Money { return Money(usd * float64(Dollar)) }
+
+// Limits bound a turn. A zero means no limit, for times the default.
+type Limits struct {
+	Steps       int
+	ToolCalls   int
+	Tokens      int           // in and out together
+	Cost        Money         // of a turn
+	DailyCost   Money         // of a person, by their own date
+	TurnTimeout time.Duration // the time that a turn works; waiting for a person does not count
+	ToolTimeout time.Duration // of one call
+	Errors      int           // steps in a row in which every call failed
+	Approval    time.Duration // until a card expires
+	Question    time.Duration // until a question expires
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range []struct {
+		value *time.Duration
+		is    time.Duration
+	}{
+		{&l.TurnTimeout, 15 * time.Minute},
+		{&l.ToolTimeout, time.Minute},
+		{&l.Approval, 72 * time.Hour},
+		{&l.Question, 72 * time.Hour},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.is
+		}
+	}
+	return l
+}
+
+// minOutput is the smallest output limit in tokens that is worth a model call.
+const minOutput = 64
+
+// halt is the reason for which a turn stops, with what the person reads.
+type halt struct {
+	reason StopReason
+	say    string
+}
+
+// allowance is what a turn may still spend on its next model call.
+type allowance struct {
+	input   int   // tokens that the request is estimated to have, rather too many than too few
+	output  int   // tokens that the answer may have
+	reserve Money // what the call costs at most
+}
+
+// allow checks a turn against its limits before a model call and says what the call may cost. today is what the
+// turn's person has spent on their present date.
+func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowance, *halt) {
+	if l.Steps > 0 && t.steps >= l.Steps {
+		return allowance{}, &halt{StepLimit, fmt.Sprintf("I stopped after %d steps, which is the limit for one turn. Say what to go on with and I start from here.", t.steps)}
+	}
+	out := spec.MaxOutput
+	if l.Tokens > 0 {
+		out = min(out, l.Tokens-t.tokensIn-t.tokensOut-input)
+		if out < minOutput {
+			return allowance{}, &halt{TokenLimit, fmt.Sprintf("I stopped: this turn has used %d of its %d tokens and the next step would pass that.", t.tokensIn+t.tokensOut, l.Tokens)}
+		}
+	}
+	for _, purse := range []struct {
+		limit, spent Money
+		say          string
+	}{
+		{l.Cost, t.spent, "I stopped: this turn has spent $%.4f of its $%.4f and the next step could pass that."},
+		{l.DailyCost, today, "I stopped: you have spent $%.4f of the $%.4f a day and the next step could pass that. It goes on tomorrow."},
+	} {
+		if purse.limit <= 0 {
+			continue
+		}
+		out = min(out, buys(purse.limit-purse.spent-Money(input)*spec.PriceIn, spec.PriceOut, out))
+		if out < minOutput {
+			return allowance{}, &halt{Budget, fmt.Sprintf(purse.say, purse.spent.USD(), purse.limit.USD())}
+		}
+	}
+	return allowance{
+		input: input, output: out,
+		reserve: Money(input)*spec.PriceIn + Money(out)*spec.PriceOut,
+	}, nil
+}
+
+// buys is how many output tokens the rest pays for, at most most.
+func buys(rest, price Money, most int) int {
+	switch {
+	case rest < 0:
+		return 0
+	case price <= 0:
+		return most
+	}
+	return int(min(Money(most), rest/price))
+}

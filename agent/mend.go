@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"fmt"
+
+	"nudge/memory"
+)
+
+// mend closes what a crash left open in a session that was just read: a lost model call is paid for, calls that had
+// begun are repeated or declared unknown, by their effect, and the turn goes on in a new run.
+func (a *actor) mend() error {
+	if err := a.mendParked(); err != nil {
+		return err
+	}
+	t := a.state.turn
+	if t == nil || t.waiting {
+		return nil
+	}
+	if err := a.beginRun("restart"); err != nil {
+		return err
+	}
+	if t.asked != nil {
+		if err := a.lose(t.asked, t.asked.Reserve, true, "the program ended while the model was asked"); err != nil {
+			return err
+		}
+	}
+	var unknown []string
+	for _, c := range t.batch {
+		if c.begun && !c.done && c.effect == Effectful {
+			unknown = append(unknown, c.Name)
+			if err := a.answer(c, interrupted, true); err != nil {
+				return err
+			}
+		}
+	}
+	if unknown == nil {
+		return nil // reads that had begun are simply run again
+	}
+	for _, c := range t.open() {
+		if err := a.answer(c, "not run, not started: an earlier call was interrupted and its outcome is unknown", true); err != nil {
+			return err
+		}
+	}
+	for _, name := range unknown {
+		a.tellUnknown(name, t.address)
+	}
+	return nil
+}
+
+// interrupted is what the model reads of a call with effects that a crash cut off.
+const interrupted = "interrupted, outcome unknown: the program ended while this ran, so it may or may not have taken effect. It was not run again. Say so, and check before repeating it."
+
+// mendParked declares unknown what ran after a late decision and was cut off.
+func (a *actor) mendParked() error {
+	for _, k := range a.state.cards {
+		if !k.begun || k.done || !k.Parked {
+			continue
+		}
+		if k.effect == Effectful {
+			if err := a.add(toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Text: interrupted, Failed: true}); err != nil {
+				return err
+			}
+			a.tellUnknown(k.Tool, k.Address)
+			continue
+		}
+		k.begun = false // runParked takes it up again
+	}
+	return nil
+}
+
+// tellUnknown tells the person, unasked, that nobody knows what became of a call.
+func (a *actor) tellUnknown(tool, address string) {
+	a.say(Reply{Kind: Notice, Address: address, Text: fmt.Sprintf(
+		"I was interrupted while %s ran, and its outcome is unknown: it may or may not have taken effect. I have not run it again.", tool)})
+}
+
+// open are the calls of the batch that have not begun and have no result.
+func (t *turn) open() []*call {
+	var open []*call
+	for _, c := range t.batch {
+		if !c.begun && !c.done {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// lose closes a model call that has no answer.
+func (a *actor) lose(asked *modelAskedEntry, charge Money, unknown bool, reason string) error {
+	t := a.state.turn
+	if back := asked.Reserve - charge; back != 0 {
+		a.spend(-back)
+	}
+	return a.add(modelLostEntry{Turn: t.id, Run: t.run, Step: asked.Step, Charge: charge, Unknown: unknown, Reason: reason})
+}
+
+// spend adds to what the turn's person has spent on their present date, with the next commit.
+func (a *actor) spend(amount Money) {
+	if amount == 0 {
+		return
+	}
+	key := today(a.state.turn.person, now())
+	a.also(func(tx memory.Tx) error {
+		spent, err := spentOn(tx, key)
+		if err != nil {
+			return err
+		}
+		return tx.Table(tableSpend).Put(key, []byte(fmt.Sprint(int64(spent+amount))))
+	})
+}
+
+// spentOn reads what was spent under a key of [today].
+func spentOn(tx memory.Tx, key string) (Money, error) {
+	data, found, err := tx.Table(tableSpend).Get(key)
+	if err != nil || !found {
+		return 0, err
+	}
+	var spent int64
+	if _, err := fmt.Sscan(string(data), &spent); err != nil {
+		return 0, fmt.Errorf("read what was spent under %s: %w", key, err)
+	}
+	return Money(spent), nil
+}

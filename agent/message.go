@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Provenance says where a message comes from. It is set once, when the message is admitted, and never read out of
+// its text.
+type Provenance string
+
+// The provenances.
+const (
+	Human     Provenance = "human"     // a person said it
+	Heartbeat Provenance = "heartbeat" // a heartbeat woke
+	Decided   Provenance = "decision"  // a person decided about a card, or a parked call ran after one
+	Timer     Provenance = "timer"     // a time-out fell due
+)
+
+// Message is something said to a session. One of Text, Stop, Decision, Wake and Note says what.
+type Message struct {
+	// Keys are what a redelivery of the same message has in common with this one; one that was seen refuses it.
+	Keys       []string   `json:"-"`
+	Session    string     `json:"-"` // a decision finds its session by the card
+	Provenance Provenance `json:"provenance"`
+	From       Person     `json:"from,omitzero"`
+	At         time.Time  `json:"at,omitzero"`
+	Address    string     `json:"address,omitempty"` // the conversation in which answers are given
+	ID         string     `json:"id,omitempty"`      // the platform's id of the message; receipts go there
+	Text       string     `json:"text,omitempty"`
+
+	Stop     bool      `json:"stop,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
+	Wake     *Wake     `json:"wake,omitempty"`
+	Note     *Note     `json:"note,omitempty"`
+
+	// Steer and During are set by Receive: the message came while one before it was not settled, and in that turn.
+	Steer  bool   `json:"steer,omitempty"`
+	During string `json:"during,omitempty"`
+}
+
+// Verdict is what a person decided about a card.
+type Verdict string
+
+// The verdicts. Expire is a timer's; withdrawn is what becomes of cards when the person said something else instead.
+const (
+	Approve   Verdict = "approve"
+	Deny      Verdict = "deny"
+	Edit      Verdict = "edit"
+	AnswerIt  Verdict = "answer"
+	Expire    Verdict = "expire"
+	Withdrawn Verdict = "withdrawn"
+)
+
+// Decision is a person's answer to a card.
+type Decision struct {
+	Card      string          `json:"card"`
+	Verdict   Verdict         `json:"verdict"`
+	Text      string          `json:"text,omitempty"`      // the reason, or the answer to a question
+	Arguments json.RawMessage `json:"arguments,omitempty"` // of an edit
+}
+
+// Note is what a heartbeat told a person, as their own session shall know of it.
+type Note struct {
+	Heartbeat string `json:"heartbeat"`
+	Text      string `json:"text"`
+	Evidence  string `json:"evidence,omitempty"`
+}

@@ -1,0 +1,50 @@
+package agent
+
+import "strings"
+
+// PersonID names a person on a platform: "slack:TEAM:USER", "discord:USER", "terminal:NAME", "web:me", "api:USER".
+type PersonID string
+
+// Platform is the part before the first colon.
+func (p PersonID) Platform() string {
+	platform, _, _ := strings.Cut(string(p), ":")
+	return platform
+}
+
+// Local reports whether the person sits at this machine or holds its API token, so that no allow list is needed for them.
+func (p PersonID) Local() bool {
+	switch p.Platform() {
+	case "terminal", "web", "api":
+		return true
+	}
+	return false
+}
+
+// Home is the conversation in which the person is spoken to unasked: a direct one.
+func (p PersonID) Home() string {
+	parts := strings.SplitN(string(p), ":", 3)
+	switch {
+	case parts[0] == "slack" && len(parts) == 3:
+		return "slack:" + parts[1] + ":dm:" + parts[2]
+	case len(parts) >= 2:
+		return parts[0] + ":local:dm:" + strings.Join(parts[1:], ":")
+	}
+	return string(p)
+}
+
+// Person is somebody who talks to Nudge, as the platform told of them.
+type Person struct {
+	ID   PersonID `json:"id"`
+	Name string   `json:"name,omitempty"` // for display only; never tells who somebody is
+	Zone string   `json:"zone,omitempty"` // IANA name; "" when unknown
+}
+
+// Wake is what a heartbeat found when it woke a turn.
+type Wake struct {
+	Heartbeat string   `json:"heartbeat"`
+	Episode   string   `json:"episode"`            // the same while the condition stays true
+	Evidence  string   `json:"evidence,omitempty"` // what the check saw; outside text
+	Prompt    string   `json:"prompt"`
+	Route     string   `json:"route"`           // the conversation in which the person is told
+	Tools     []string `json:"tools,omitempty"` // offered besides the read-only ones
+}

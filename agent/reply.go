@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"nudge/memory"
+)
+
+// Kind says what a reply is.
+type Kind string
+
+// The kinds of what a session says.
+const (
+	Final    Kind = "final"    // the answer that ends a turn
+	Progress Kind = "progress" // what is being done; may be dropped, never stored
+	Notify   Kind = "notify"   // an unasked message
+	Ask      Kind = "ask"      // a question to a person
+	Approval Kind = "approval" // a question about one exact call
+	Notice   Kind = "notice"   // stop lines, answers to commands, alarms to owners
+	Fault    Kind = "error"    // a notice that something asked for was not done
+)
+
+// The kinds of marks: no words to a person, but what becomes of words said before. Adapters show them where the
+// platform can: a reaction, an edited card, a status line.
+const (
+	DecidedMark Kind = "decided" // a card was decided
+	SteerMark   Kind = "steer"   // the receipt of a message said during a turn
+	WaitingMark Kind = "waiting" // the turn waits for a person
+	SettledMark Kind = "settled" // the turn has ended
+)
+
+// The states of a steer's receipt.
+const (
+	Stored   = "stored"    // kept; nothing has read it yet
+	SeenAt   = "seen"      // the request of Step carries it
+	NextTurn = "next_turn" // it begins the next turn
+)
+
+// Reply is something that a session says, or a mark on what was said. Its JSON is a line of `nudge chat --json`.
+type Reply struct {
+	Kind    Kind   `json:"kind"`
+	Session string `json:"session,omitempty"`
+	Turn    string `json:"turn,omitempty"`
+	Run     string `json:"run,omitempty"`
+	ID      string `json:"id,omitempty"` // of the card, or of the message that a receipt is about
+	Text    string `json:"text,omitempty"`
+
+	Choices  []string   `json:"choices,omitempty"`  // ask
+	Deadline *time.Time `json:"deadline,omitempty"` // ask
+
+	Tool      string          `json:"tool,omitempty"`       // approval, decided, progress
+	Arguments json.RawMessage `json:"arguments,omitempty"`  // approval: an object
+	MayDecide []string        `json:"may_decide,omitempty"` // approval: ids, or words where the set is open
+	Expires   *time.Time      `json:"expires,omitempty"`    // approval
+
+	Heartbeat string `json:"heartbeat,omitempty"` // notify
+	Urgency   string `json:"urgency,omitempty"`   // notify
+	Key       string `json:"key,omitempty"`       // notify
+
+	Decision Verdict `json:"decision,omitempty"` // decided
+	By       string  `json:"by,omitempty"`       // decided
+
+	State string `json:"state,omitempty"` // steer
+	Step  int    `json:"step,omitempty"`  // steer
+
+	*Totals // settled
+
+	// Address is the conversation in which it is said.
+	Address string `json:"-"`
+}
+
+// Totals is what a turn came to, over all its runs.
+type Totals struct {
+	Reason    StopReason `json:"reason"`
+	Steps     int        `json:"steps"`
+	ToolCalls int        `json:"tool_calls"`
+	TokensIn  int        `json:"tokens_in"`
+	TokensOut int        `json:"tokens_out"`
+	CostUSD   float64    `json:"cost_usd"`
+	// Unknown is true when some call's tokens are not known, so that the totals are less than what was used.
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+// Send puts a reply into the outbox for the conversation in r.Address.
+func Send(tx memory.Tx, r Reply) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode a %s for %s: %w", r.Kind, r.Address, err)
+	}
+	_, err = tx.Outbox().Put(r.Address, data)
+	return err
+}
+
+// ReadReply gives the reply that a parcel holds.
+func ReadReply(p memory.Parcel) (Reply, error) {
+	var r Reply
+	if err := json.Unmarshal(p.Data, &r); err != nil {
+		return r, fmt.Errorf("read parcel %d for %s: %w", p.ID, p.Conversation, err)
+	}
+	r.Address = p.Conversation
+	return r, nil
+}

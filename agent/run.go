@@ -1,0 +1,375 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nudge/agent/model"
+	"nudge/memory"
+)
+
+// outcome is how a step ends.
+type outcome int
+
+const (
+	again   outcome = iota // there is another step
+	settled                // the turn has ended
+	waits                  // the turn waits for a person
+)
+
+func now() time.Time { return time.Now().UTC() }
+
+// run works on the turn until it is settled or waits.
+func (a *actor) run() error {
+	ctx, done := a.beginWork()
+	defer done()
+	for {
+		end, err := a.step(ctx)
+		if err != nil || end != again {
+			return err
+		}
+		if a.ctx.Err() != nil {
+			return a.commit() // closing: the rest is for the next start
+		}
+	}
+}
+
+// step is one model call and the tools that it asked for; a step that a wait or a crash cut in two goes on with
+// the tools.
+func (a *actor) step(ctx context.Context) (outcome, error) {
+	if a.state.turn.batch != nil {
+		return a.batch(ctx)
+	}
+	if a.state.turn.ended != "" {
+		return a.settle(Completed, "", a.state.turn.ended)
+	}
+	heard, err := a.listen()
+	if err != nil {
+		return again, err
+	}
+	if why := a.cut(ctx, heard); why != nil {
+		return a.halt(why)
+	}
+	asked, why, err := a.reserve()
+	if err != nil {
+		return again, err
+	}
+	if why != nil {
+		return a.halt(why)
+	}
+	answer, err := a.ask(ctx, asked)
+	if err != nil {
+		return a.noAnswer(ctx, asked, err)
+	}
+	if len(answer.Calls) > 0 {
+		return a.batch(ctx)
+	}
+	return a.settle(Completed, "", answer.Text)
+}
+
+// beginRun journals that a run begins.
+func (a *actor) beginRun(why string) error {
+	t := a.state.turn
+	return a.add(runEntry{Turn: t.id, Run: fmt.Sprintf("%s.%d", t.id, t.runs+1), Why: why})
+}
+
+// beginWork gives the context of a run: it ends with a Stop, with the turn's time, or when the agent closes.
+func (a *actor) beginWork() (context.Context, func()) {
+	ctx, stop := context.WithCancelCause(a.ctx)
+	ctx, expire := context.WithTimeoutCause(ctx, max(a.Limits.TurnTimeout-a.state.turn.ran, 0), errTurn)
+	a.mu.Lock()
+	a.running, a.stop = a.state.turn.id, stop
+	a.mu.Unlock()
+	return ctx, func() {
+		a.mu.Lock()
+		a.running, a.stop = "", nil
+		a.mu.Unlock()
+		expire()
+		stop(nil)
+	}
+}
+
+// cut says whether the run must end here, for what was heard or because its context has.
+func (a *actor) cut(ctx context.Context, heard heard) *halt {
+	switch {
+	case heard.stop:
+		return &halt{Cancelled, ""}
+	case errors.Is(context.Cause(ctx), errTurn):
+		return &halt{TimedOut, fmt.Sprintf("I stopped: this turn has worked for %s, which is as long as one may.", a.Limits.TurnTimeout)}
+	case a.Limits.Errors > 0 && a.state.turn.failures >= a.Limits.Errors:
+		return &halt{TooManyErrs, fmt.Sprintf("I stopped: %d steps in a row only met errors. The last one was: %s", a.state.turn.failures, oneLine(a.state.lastResult()))}
+	}
+	return nil
+}
+
+// lastResult is the newest result of a tool.
+func (s *state) lastResult() string {
+	for i := len(s.view) - 1; i >= 0; i-- {
+		if s.view[i].Role == model.ToolRole {
+			return s.view[i].Text
+		}
+	}
+	return ""
+}
+
+// reserve takes the mail that the next request shall carry, checks the limits and journals that the model is asked.
+func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
+	t := a.state.turn
+	day := today(t.person, now())
+	var spent Money
+	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		spent, err = spentOn(tx, day)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	words, err := a.words()
+	if err != nil {
+		return nil, nil, err
+	}
+	allowed, why := a.Limits.allow(t, a.Spec, a.estimate(words), spent)
+	if why != nil {
+		return nil, why, nil
+	}
+	if err := a.carry(words, t.steps+1, false); err != nil {
+		return nil, nil, err
+	}
+	asked := modelAskedEntry{
+		Turn: t.id, Run: t.run, Step: t.steps + 1,
+		Input: allowed.input, Output: allowed.output, Reserve: allowed.reserve,
+	}
+	if a.state.plan != "" && !a.state.planned {
+		asked.Tail = "[your plan so far:\n" + a.state.plan + "]"
+	}
+	a.spend(asked.Reserve)
+	if err := a.add(asked); err != nil {
+		return nil, nil, err
+	}
+	return a.state.turn.asked, nil, a.commit()
+}
+
+// estimate is how many tokens the next request has, rather too many than too few: what the provider counted last
+// and one token for every two bytes that are new.
+func (a *actor) estimate(words []letter) int {
+	t := a.state.turn
+	bytes := a.state.bytes
+	for _, l := range words {
+		bytes += len(l.Text) + 64
+	}
+	if t.sentTokens > 0 {
+		return t.sentTokens + (bytes-t.sentBytes)/2
+	}
+	return (bytes + a.tools.bytes(t) + len(a.system()) + 512) / 2
+}
+
+// ask gets the model's answer and journals it; the entry is committed with what comes of it. Passing errors are
+// tried again.
+func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, error) {
+	t := a.state.turn
+	request := model.Request{System: a.system(), Messages: a.state.view, Tools: a.tools.offered(t), MaxOutput: asked.Output}
+	began := time.Now()
+	for try := 1; ; try++ {
+		answer, err := a.Model.Answer(ctx, request, nil)
+		if err == nil {
+			return answer, a.answered(asked, answer, time.Since(began))
+		}
+		wait, ok := retry(err, try)
+		if !ok || ctx.Err() != nil {
+			return model.Answer{}, err
+		}
+		if err := a.add(modelRetryEntry{Turn: t.id, Run: t.run, Step: asked.Step, Wait: wait, Reason: err.Error()}); err != nil {
+			return model.Answer{}, err
+		}
+		a.progress("", "the model's provider does not answer; trying again in "+wait.Round(time.Second).String())
+		if !sleep(ctx, wait) {
+			return model.Answer{}, context.Cause(ctx)
+		}
+	}
+}
+
+// answered journals the model's answer and settles what was reserved for it.
+func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.Duration) error {
+	t := a.state.turn
+	calls := make([]model.Call, len(answer.Calls))
+	used := map[string]bool{}
+	for i, c := range answer.Calls {
+		for a.state.calls[c.ID] || used[c.ID] {
+			c.ID += "_" // some servers number the calls of every answer from one
+		}
+		used[c.ID], calls[i] = true, c
+	}
+	cost := Money(answer.Usage.In)*a.Spec.PriceIn + Money(answer.Usage.Out)*a.Spec.PriceOut
+	if !answer.Usage.Known {
+		cost = asked.Reserve // unknown is not free
+	}
+	a.spend(cost - asked.Reserve)
+	a.fresh = true
+	return a.add(modelCallEntry{
+		Turn: t.id, Run: t.run, Step: asked.Step, Model: answer.Model, Text: answer.Text, Reasoning: answer.Reasoning,
+		Calls: calls, Finish: answer.Finish, Usage: answer.Usage, Cost: cost, Took: took,
+	})
+}
+
+// noAnswer ends a run whose model call failed or was cut off.
+func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause error) (outcome, error) {
+	if a.state.turn.asked == nil {
+		return again, cause // the answer came and could not be kept
+	}
+	if a.ctx.Err() != nil {
+		return settled, nil // closing: the next start sees a lost call
+	}
+	why := &halt{reason: ModelError, say: "I could not get an answer from the model: " + sayOf(cause) + "."}
+	charge, unknown := Money(0), false
+	var fault *model.Error
+	if ctx.Err() != nil || (errors.As(cause, &fault) && fault.Began) {
+		charge, unknown = asked.Reserve, true
+	}
+	if ctx.Err() != nil {
+		heard, err := a.listen()
+		if err != nil {
+			return again, err
+		}
+		if why = a.cut(ctx, heard); why == nil {
+			return again, fmt.Errorf("the run's context ended without a reason: %w", cause)
+		}
+	}
+	if err := a.lose(asked, charge, unknown, cause.Error()); err != nil {
+		return again, err
+	}
+	return a.halt(why)
+}
+
+// sayOf is what a person reads of a model's error.
+func sayOf(err error) string {
+	var fault *model.Error
+	if errors.As(err, &fault) && fault.Say != "" {
+		return strings.TrimSuffix(fault.Say, ".")
+	}
+	return "it failed"
+}
+
+// halt settles the turn before its answer.
+func (a *actor) halt(why *halt) (outcome, error) {
+	if why.reason == Cancelled {
+		return a.cancelled()
+	}
+	return a.settle(why.reason, why.say, "")
+}
+
+// settle ends the turn: open calls are answered, the last reply and the marks go out, all in one transaction.
+func (a *actor) settle(reason StopReason, say, final string) (outcome, error) {
+	t := a.state.turn
+	if strings.TrimSpace(final) == "" && say == "" {
+		say = "The model gave no answer. Say it again in other words, or ask for something smaller."
+	}
+	for _, c := range t.batch {
+		if c.done {
+			continue
+		}
+		if err := a.withdraw(c, "not run: "+oneLine(say), Person{}); err != nil {
+			return again, err
+		}
+	}
+	watched := t.provenance != Heartbeat
+	if watched {
+		reply := Reply{Kind: Final, Text: final}
+		if say != "" {
+			reply = Reply{Kind: Notice, Text: say}
+		}
+		a.say(reply)
+	}
+	totals := t.totals(reason)
+	if watched {
+		a.say(Reply{Kind: SettledMark, Totals: totals})
+	}
+	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: reason, Say: say}); err != nil {
+		return again, err
+	}
+	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Delete(a.session) })
+	a.after = append(a.after, func() { a.tellEnded(a.session, *totals) })
+	return settled, a.commit()
+}
+
+// pause ends the run: the turn waits for a person.
+func (a *actor) pause() (outcome, error) {
+	t := a.state.turn
+	a.say(Reply{Kind: WaitingMark})
+	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: Waiting}); err != nil {
+		return again, err
+	}
+	return waits, a.commit()
+}
+
+// cancelled ends the turn because a person said stop.
+func (a *actor) cancelled() (outcome, error) {
+	letters, err := a.mail()
+	if err != nil {
+		return again, err
+	}
+	t := a.state.turn
+	var by Person
+	var unread []letter
+	for _, l := range letters {
+		switch {
+		case l.Stop:
+			a.take(l)
+			by = l.From
+		case a.steers(l):
+			unread = append(unread, l)
+		}
+	}
+	for _, c := range t.batch {
+		if c.done {
+			continue
+		}
+		if err := a.withdraw(c, "not run: the person stopped the turn", by); err != nil {
+			return again, err
+		}
+	}
+	// Said before the Stop and read by nobody yet: the words are kept for the next turn, but nothing starts from
+	// them now, since the person wants quiet.
+	for _, l := range unread {
+		if err := a.keep(l); err != nil {
+			return again, err
+		}
+	}
+	say := "Stopped."
+	if len(unread) > 0 {
+		say = "Stopped. I have kept what you said last and read it with your next message."
+	}
+	return a.settle(Cancelled, say, "")
+}
+
+// progress says in one line what is being done. It is not kept.
+func (a *actor) progress(tool, line string) {
+	t := a.state.turn
+	if t.provenance == Heartbeat {
+		return // nobody is watching
+	}
+	a.Live(Reply{Kind: Progress, Session: a.session, Turn: t.id, Run: t.run, Tool: tool, Text: line, Address: t.address})
+}
+
+// sleep waits and reports whether it was not cut short.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// oneLine is the first line of a text, not too long.
+func oneLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > 200 {
+		return string(runes[:199]) + "…"
+	}
+	return line
+}

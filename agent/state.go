@@ -1,0 +1,339 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/agent/model"
+	"nudge/memory"
+)
+
+// state is a session's journal folded. apply is the only function that changes it, so what a restart reads back is
+// what the actor had.
+type state struct {
+	session string
+	began   time.Time       // of the first entry
+	view    []model.Message // the conversation as a model reads it
+	bytes   int             // of the view's texts
+	marked  time.Time       // the last time that the view tells
+	plan    string          // the latest checklist, in words
+	planned bool            // the view's end tells it
+	told    string          // what this session's heartbeat said last
+	turn    *turn           // the one that is not settled
+	turns   int
+	cards   map[string]*card // of this session, decided or not
+	calls   map[string]bool  // ids of the view's calls
+}
+
+// turn is what is known of a turn that is not settled.
+type turn struct {
+	id, run    string
+	runs       int
+	provenance Provenance
+	person     Person
+	address    string
+	wake       *Wake
+	waiting    bool
+	ended      string // the answer given by a tool that ends the turn
+
+	steps, toolCalls    int
+	tokensIn, tokensOut int
+	unknown             bool // some call's tokens are not known
+	spent               Money
+	failures            int // steps in a row in which every call failed
+
+	ran      time.Duration // by runs that ended
+	runBegan time.Time
+	asked    *modelAskedEntry // the model call that has no answer
+	batch    []*call          // the calls of the last answer, until each has its result
+
+	sentBytes, sentTokens int // of the last request whose tokens the provider counted
+}
+
+// card is a question to a person and what became of it.
+type card struct {
+	cardEntry
+	verdict Verdict // "" while undecided
+	by      Person
+	at      time.Time
+	text    string
+	// Of a parked call, which runs after a decision and apart from its turn:
+	begun, done bool
+	effect      Effect
+}
+
+// call is one tool call of a batch.
+type call struct {
+	model.Call
+	card      *card // what a person is asked about it
+	begun     bool
+	effect    Effect // as it was when it began
+	key       string
+	result    string
+	done      bool
+	failed    bool
+	arguments json.RawMessage // checked; not journaled but for those on cards
+	tool      *Tool
+}
+
+// bare are the calls' texts that stand in for a call's result when the journal has none: only a journal from a
+// damaged file gets there.
+const bare = "interrupted, outcome unknown: the record of this call is missing"
+
+func newState(session string) *state {
+	return &state{session: session, cards: map[string]*card{}, calls: map[string]bool{}}
+}
+
+// load folds a session's journal.
+func load(tx memory.Tx, session string) (*state, error) {
+	s := newState(session)
+	err := tx.Journal().Read(session, 0, func(line memory.Entry) error {
+		e, err := decode(line)
+		if err != nil || e == nil {
+			return err
+		}
+		s.apply(e, line.At)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load session %s: %w", session, err)
+	}
+	return s, nil
+}
+
+// apply takes one entry into the state.
+func (s *state) apply(e entry, at time.Time) {
+	if s.began.IsZero() {
+		s.began, s.marked = at, at
+	}
+	t := s.turn
+	switch e := e.(type) {
+	case *messageEntry:
+		s.say(model.Message{Role: model.User, Text: e.Text})
+		if !e.Mark.IsZero() {
+			s.marked = e.Mark
+		}
+	case *notedEntry:
+		s.say(model.Message{Role: model.User, Text: e.words()})
+	case *turnEntry:
+		s.beginTurn(e)
+	case *runEntry:
+		if t != nil {
+			t.run, t.runBegan, t.waiting = e.Run, at, false
+			t.runs++
+		}
+	case *modelAskedEntry:
+		if t != nil {
+			t.asked = e
+			s.append(e.Tail)
+		}
+	case *modelCallEntry:
+		s.answered(e)
+	case *modelLostEntry:
+		if t != nil {
+			t.asked = nil
+			t.steps++
+			t.spent += e.Charge
+			t.unknown = t.unknown || e.Unknown
+		}
+	case *toolCallEntry:
+		if k := s.cards[e.Card]; k != nil {
+			k.begun, k.effect = true, e.Effect
+		} else if c := s.open(e.Call); c != nil {
+			if !c.begun {
+				t.toolCalls++
+			}
+			c.begun, c.effect, c.key = true, e.Effect, e.Key
+		}
+	case *toolResultEntry:
+		s.result(e)
+	case *cardEntry:
+		k := &card{cardEntry: *e}
+		s.cards[e.Card] = k
+		if c := s.open(e.Call); c != nil {
+			c.card = k
+		}
+	case *decidedEntry:
+		s.decided(e, at)
+	case *stoppedEntry:
+		s.stopped(e, at)
+	}
+}
+
+func (s *state) beginTurn(e *turnEntry) {
+	if e.Provenance == Heartbeat {
+		// A wake knows nothing of the wakes before it but what the last one said.
+		s.view, s.bytes, s.plan, s.calls = nil, 0, "", map[string]bool{}
+	}
+	s.turns++
+	s.turn = &turn{id: e.Turn, provenance: e.Provenance, person: e.Person, address: e.Address, wake: e.Wake}
+}
+
+// answered takes a model's answer: its words into the view, its calls into the batch.
+func (s *state) answered(e *modelCallEntry) {
+	if len(e.Calls) > 0 || e.Text != "" {
+		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
+	}
+	for _, c := range e.Calls {
+		s.calls[c.ID] = true
+	}
+	t := s.turn
+	if t == nil {
+		return
+	}
+	if t.asked != nil && e.Usage.Known {
+		t.sentTokens, t.sentBytes = e.Usage.In, s.bytes-len(e.Text)
+	}
+	t.asked = nil
+	t.steps++
+	t.spent += e.Cost
+	t.tokensIn += e.Usage.In
+	t.tokensOut += e.Usage.Out
+	t.unknown = t.unknown || !e.Usage.Known
+	for _, c := range e.Calls {
+		t.batch = append(t.batch, &call{Call: c})
+	}
+}
+
+// result takes a call's result. When the batch has all of them they go into the view, in the order of the calls.
+func (s *state) result(e *toolResultEntry) {
+	if k := s.cards[e.Card]; k != nil {
+		k.done = true
+		return
+	}
+	t := s.turn
+	c := s.open(e.Call)
+	if c == nil {
+		return
+	}
+	if !c.begun {
+		t.toolCalls++ // answered in words instead of being run
+	}
+	c.done, c.result, c.failed = true, e.Text, e.Failed
+	if e.Ended != "" {
+		t.ended = e.Ended
+	}
+	if e.Tool == planTool && !e.Failed {
+		s.plan = e.Text
+	}
+	if e.Tool == notifyTool && !e.Failed {
+		s.told = noticeOf(c.Arguments)
+	}
+	for _, c := range t.batch {
+		if !c.done {
+			return
+		}
+	}
+	failures := 0
+	s.planned = false
+	for _, c := range t.batch {
+		s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: c.result})
+		s.planned = s.planned || c.Name == planTool
+		if c.failed {
+			failures++
+		}
+	}
+	if failures == len(t.batch) {
+		t.failures++
+	} else {
+		t.failures = 0
+	}
+	t.batch = nil
+}
+
+func (s *state) decided(e *decidedEntry, at time.Time) {
+	k := s.cards[e.Card]
+	if k == nil {
+		return
+	}
+	k.verdict, k.by, k.at, k.text = e.Verdict, Person{ID: e.By, Name: e.Name}, at, e.Text
+	if e.Arguments != nil {
+		k.Arguments, k.Digest = e.Arguments, e.Digest
+	}
+}
+
+func (s *state) stopped(e *stoppedEntry, at time.Time) {
+	t := s.turn
+	if t == nil {
+		return
+	}
+	t.ran += at.Sub(t.runBegan)
+	if e.Reason == Waiting {
+		t.waiting = true
+		return
+	}
+	if t.batch != nil {
+		for _, c := range t.batch {
+			text := c.result
+			if !c.done {
+				text = bare
+			}
+			s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text})
+		}
+	}
+	if e.Say != "" && t.provenance != Heartbeat {
+		s.say(model.Message{Role: model.Assistant, Text: e.Say})
+	}
+	s.turn = nil
+}
+
+// say adds a message to the view.
+func (s *state) say(m model.Message) {
+	s.view = append(s.view, m)
+	s.bytes += len(m.Text) + 16
+	for _, c := range m.Calls {
+		s.bytes += len(c.Name) + len(c.Arguments) + 48
+	}
+}
+
+// append puts words at the end of the view's last message, which has not been sent yet.
+func (s *state) append(tail string) {
+	if tail == "" || len(s.view) == 0 {
+		return
+	}
+	last := &s.view[len(s.view)-1]
+	last.Text = strings.TrimRight(last.Text, "\n") + "\n\n" + tail
+	s.bytes += len(tail) + 2
+	s.planned = true
+}
+
+// open finds a call of the batch that has no result.
+func (s *state) open(id string) *call {
+	if s.turn == nil {
+		return nil
+	}
+	for _, c := range s.turn.batch {
+		if c.ID == id && !c.done {
+			return c
+		}
+	}
+	return nil
+}
+
+// undecided are the turn's own cards that await a person, in the order of the calls.
+func (t *turn) undecided() []*card {
+	var cards []*card
+	for _, c := range t.batch {
+		if c.card != nil && c.card.verdict == "" && !c.card.Parked && !c.done {
+			cards = append(cards, c.card)
+		}
+	}
+	return cards
+}
+
+// totals is what the turn came to so far.
+func (t *turn) totals(reason StopReason) *Totals {
+	return &Totals{
+		Reason: reason, Steps: t.steps, ToolCalls: t.toolCalls,
+		TokensIn: t.tokensIn, TokensOut: t.tokensOut, CostUSD: t.spent.USD(), Unknown: t.unknown,
+	}
+}
+
+// direct reports whether only one person speaks in the conversation.
+func direct(address string) bool {
+	parts := strings.Split(address, ":")
+	return slices.Contains(parts, "dm")
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// heard is what a look at the mail brought that the step must heed.
+type heard struct {
+	stop  bool
+	words []letter // said by those who steer the turn; still in the inbox
+}
+
+// listen looks at the mail, and does at once what is meant for the turn as it stands: decisions and time-outs about
+// its cards, answers to its questions. Words stay in the inbox until a request carries them.
+func (a *actor) listen() (heard, error) {
+	var h heard
+	letters, err := a.mail()
+	if err != nil {
+		return h, err
+	}
+	for _, l := range letters {
+		switch {
+		case l.Stop:
+			h.stop = h.stop || a.mayStop(l.From)
+		case l.Decision != nil:
+			k := a.state.cards[l.Decision.Card]
+			if k != nil && k.Parked && k.verdict == "" {
+				continue // runs a call and begins a turn: after this one
+			}
+			if err := a.decide(l, k); err != nil {
+				return h, err
+			}
+		case a.steers(l):
+			if k := a.state.turn.question(); k != nil {
+				err = a.answerQuestion(l, k, l.Text)
+			} else {
+				h.words = append(h.words, l)
+			}
+			if err != nil {
+				return h, err
+			}
+		}
+	}
+	return h, nil
+}
+
+// steers reports whether a letter is words of somebody who may steer the turn: its person, or an owner.
+func (a *actor) steers(l letter) bool {
+	t := a.state.turn
+	return t != nil && l.Provenance == Human && l.Text != "" && (l.From.ID == t.person.ID || a.owns(l.From.ID))
+}
+
+// mayStop is true for everybody: who is let into a conversation may stop what goes on in it.
+func (a *actor) mayStop(Person) bool { return true }
+
+// owns reports whether a person is an owner: named as one by the config, or at this machine.
+func (ag *Agent) owns(id PersonID) bool {
+	return id.Platform() == "terminal" || id == "web:me" || slices.Contains(ag.Owners, id)
+}
+
+// attend is the look at the mail between two calls. If the person has said something, no call that has not begun
+// is run. It returns why the run must end, if it must.
+func (a *actor) attend(ends func(heard) *halt) (*halt, error) {
+	heard, err := a.listen()
+	if err != nil {
+		return nil, err
+	}
+	if why := ends(heard); why != nil {
+		return why, nil
+	}
+	return nil, a.interject(heard.words)
+}
+
+// interject answers every call that has not begun with what the person said instead.
+func (a *actor) interject(words []letter) error {
+	if len(words) == 0 {
+		return nil
+	}
+	said := make([]string, len(words))
+	for i, l := range words {
+		said[i] = l.Text
+	}
+	for _, c := range a.state.turn.open() {
+		if err := a.withdraw(c, "not run: the person said: "+strings.Join(said, "\n"), words[0].From); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// words are the letters that the next request of the turn shall carry.
+func (a *actor) words() ([]letter, error) {
+	letters, err := a.mail()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(letters, func(l letter) bool { return !a.steers(l) && l.Note == nil }), nil
+}
+
+// carry moves letters into the journal, joined into one message, with a receipt for each that came during a turn:
+// the step whose request carries it, or the news that it begins this turn.
+func (a *actor) carry(letters []letter, step int, begins bool) error {
+	var joined messageEntry
+	var texts, seen []string
+	for i, l := range letters {
+		a.take(l)
+		if l.Note != nil {
+			if err := a.add(notedEntry{*l.Note}); err != nil {
+				return err
+			}
+			continue
+		}
+		joined.IDs = append(joined.IDs, l.ID)
+		texts = append(texts, a.spoken(l))
+		joined.From, joined.Provenance = l.From.ID, l.Provenance
+		if state := a.receipt(l, begins && i == 0, step); state == SeenAt {
+			seen = append(seen, l.ID)
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	joined.Turn = a.state.turn.id
+	joined.Text, joined.Mark = a.dated(strings.Join(texts, "\n\n"))
+	if err := a.add(joined); err != nil || seen == nil {
+		return err
+	}
+	return a.add(steerEntry{Turn: a.state.turn.id, Run: a.state.turn.run, Step: step, IDs: seen})
+}
+
+// receipt tells the person what became of words said during a turn, and returns what that is.
+func (a *actor) receipt(l letter, begins bool, step int) string {
+	if !l.Steer {
+		return ""
+	}
+	mark := Reply{Kind: SteerMark, ID: l.ID, Text: l.Text, State: SeenAt, Step: step, Address: l.Address}
+	if begins || (l.During != "" && l.During != a.state.turn.id) {
+		mark.State, mark.Step = NextTurn, 0
+	}
+	a.say(mark)
+	return mark.State
+}
+
+// keep journals words without a turn: said before a Stop, read with the next message.
+func (a *actor) keep(l letter) error {
+	a.take(l)
+	if l.Steer {
+		a.say(Reply{Kind: SteerMark, ID: l.ID, Text: l.Text, State: NextTurn, Address: l.Address})
+	}
+	return a.add(messageEntry{Turn: a.state.turn.id, Provenance: l.Provenance, From: l.From.ID, IDs: []string{l.ID}, Text: a.spoken(l)})
+}
+
+// spoken is what a letter says, with its speaker's name where several speak.
+func (a *actor) spoken(l letter) string {
+	if direct(l.Address) || l.From.Name == "" {
+		return l.Text
+	}
+	return l.From.Name + ": " + l.Text
+}
+
+// dated puts the person's date and time before words when the conversation has not told it for a while. The system
+// prompt, which tells when the conversation began, must not change.
+func (a *actor) dated(text string) (string, time.Time) {
+	at := now()
+	if at.Sub(a.state.marked) < 10*time.Minute {
+		return text, time.Time{}
+	}
+	return "[" + local(at, a.state.turn.person.Zone) + "]\n" + text, at
+}
+
+// local is an instant in words, in a person's time.
+func local(at time.Time, zone string) string {
+	where, err := time.LoadLocation(zone)
+	if err != nil || zone == "" {
+		where = time.UTC
+	}
+	return at.In(where).Format("Monday 2006-01-02 15:04 MST")
+}

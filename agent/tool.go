@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"nudge/memory"
+)
+
+// Effect says what running a tool can change, and so what may be done about a call that was cut off.
+type Effect string
+
+// The effects. Reads of one step run side by side; all others run in the order asked for. A read or an idempotent
+// call that was cut off is run again; one with an effect never is.
+const (
+	Read       Effect = "read"
+	Idempotent Effect = "idempotent"
+	Effectful  Effect = "effect"
+)
+
+// Policy says who must agree before a call runs.
+type Policy string
+
+// The policies, from the freest to the strictest.
+const (
+	PolicyNo     Policy = "no"     // nobody
+	PolicyAsk    Policy = "ask"    // the turn's person
+	PolicyOwner  Policy = "owner"  // an owner
+	PolicySecond Policy = "second" // somebody else than the turn's person
+)
+
+// Labels say which way a tool moves what it touches.
+type Labels struct {
+	Private bool // reads private data
+	Outside bool // reads text written by strangers
+	WayOut  bool // sends something out
+}
+
+// Place says in which turns a tool is offered.
+type Place string
+
+// The places. The zero value is every turn.
+const (
+	Anywhere    Place = ""
+	WithPerson  Place = "person" // only in turns that a person began
+	InHeartbeat Place = "wake"   // only in turns that a heartbeat began
+)
+
+// Spec is what is known of a tool before it runs. Name and Description and Schema are what the model reads.
+type Spec struct {
+	Name        string // letters, digits and underscores, unique
+	Description string // a sentence or two
+	Schema      json.RawMessage
+	Effect      Effect
+	Labels      Labels
+	Policy      Policy        // PolicyNo when empty
+	Place       Place         // where it is offered
+	Timeout     time.Duration // of one call; 0 means the configured tool_timeout
+	EndsTurn    bool          // the checked arguments of a call are the turn's answer
+}
+
+// Tool is a spec and the function behind it, which the model never sees.
+type Tool struct {
+	Spec
+	// Run does the work. Its error's text is what the model reads, so it is one sentence that says what to do and
+	// holds no path outside the workspace and no secret. When ctx ends, Run returns within milliseconds. Run may be called
+	// concurrently.
+	Run func(ctx context.Context, in Invocation) (Result, error)
+	// Judge, if set, gives the policy of one call instead of Spec.Policy, and the name under which the config's
+	// [tools] approve may set another ("" for the tool's own). An error refuses the call.
+	Judge func(in Invocation) (policy Policy, name string, err error)
+	// EffectOf, if set, gives the effect of one call instead of Spec.Effect.
+	EffectOf func(in Invocation) Effect
+	// Card, if set, gives what the card says of a call besides its arguments, such as a diff.
+	Card func(in Invocation) string
+	// Digest, if set, gives a text that stands for everything besides the arguments that the call depends on, such
+	// as the content of a file. An approval is bound to it.
+	Digest func(in Invocation) string
+}
+
+// Invocation is one call as a tool gets it.
+type Invocation struct {
+	Session   string
+	Turn      string
+	Call      string          // the call's id, unique in the turn
+	Key       string          // the same for every try of this call, and for no other call
+	Person    Person          // whose turn it is
+	Wake      *Wake           // what woke the turn; nil in a turn that a person began
+	Arguments json.RawMessage // one JSON object, checked against the schema
+	// Progress tells the person what the tool is doing, in one line. It may be dropped. Never nil.
+	Progress func(line string)
+}
+
+// Result is what a tool found or did.
+type Result struct {
+	Text string // for the model; bounded and made valid UTF-8 by the agent
+	// Commit, if set, is run in the transaction that journals the result, so that what it writes and the result
+	// are kept together or not at all. A tool whose whole effect is in Commit is Idempotent.
+	Commit func(tx memory.Tx) error
+	// Look names the sessions for which Commit puts mail into the inbox.
+	Look []string
+	// After, if set, is called once Commit's writes are on disk. It must not block.
+	After func()
+	// Failed marks a result that is an error in words, such as a command's exit status.
+	Failed bool
+}
+
+// Decode reads the arguments into a struct. The arguments were checked against the schema before, so an error is
+// a mistake of the tool's.
+func (in Invocation) Decode(into any) error { return json.Unmarshal(in.Arguments, into) }

@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"nudge/memory"
+)
+
+// open looks for something to do in a session that has no turn under way: a parked call that was approved, then
+// the mail in its order.
+func (a *actor) open(letters []letter) (acted bool, err error) {
+	if k := a.state.owed(); k != nil {
+		return true, a.runParked(k)
+	}
+	for _, l := range letters {
+		switch {
+		case l.Note != nil:
+			a.take(l)
+			err = a.add(notedEntry{*l.Note})
+		case l.Stop:
+			a.take(l)
+			a.say(Reply{Kind: Notice, Address: l.Address, Text: "Nothing is running."})
+		case l.Decision != nil:
+			err = a.decide(l, a.state.cards[l.Decision.Card])
+		default:
+			return true, a.beginTurn(l, letters)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if err := a.commit(); err != nil {
+		return false, err
+	}
+	return a.state.owed() != nil, nil
+}
+
+// beginTurn begins the turn of a message, joined by what else its person has said since.
+func (a *actor) beginTurn(first letter, letters []letter) error {
+	id := newID("t")
+	begins := turnEntry{Turn: id, Provenance: first.Provenance, Person: first.From, Address: first.Address, Wake: first.Wake}
+	if first.Wake != nil {
+		begins.Address = first.Wake.Route
+	}
+	if err := a.add(begins); err != nil {
+		return err
+	}
+	row, err := json.Marshal(TurnRow{Session: a.session, Person: first.From.ID, Began: now()})
+	if err != nil {
+		return err
+	}
+	a.also(func(tx memory.Tx) error {
+		if err := tx.Table(tableTurns).Put(id, row); err != nil {
+			return err
+		}
+		return tx.Table(tableOpen).Put(a.session, []byte(id))
+	})
+	if err := a.beginRun("message"); err != nil {
+		return err
+	}
+	switch {
+	case first.Wake != nil:
+		return a.beginWake(first)
+	case first.Provenance != Human:
+		a.take(first)
+		return a.add(messageEntry{Turn: id, Provenance: first.Provenance, From: first.From.ID, Text: first.Text})
+	}
+	words := []letter{first}
+	for _, l := range letters {
+		if l.id != first.id && l.Provenance == Human && l.Text != "" && l.From.ID == first.From.ID {
+			words = append(words, l)
+		}
+	}
+	return a.carry(words, 1, true)
+}
+
+func (a *actor) beginWake(l letter) error {
+	a.take(l)
+	t := a.state.turn
+	if err := a.add(wokeEntry{Turn: t.id, Run: t.run, Heartbeat: l.Wake.Heartbeat, Episode: l.Wake.Episode}); err != nil {
+		return err
+	}
+	return a.add(messageEntry{
+		Turn: t.id, Provenance: Heartbeat, From: l.From.ID, Text: l.Wake.words(local(now(), l.From.Zone), a.state.told),
+	})
+}
+
+// resume takes a waiting turn on if the mail has what it waits for, or something else from its person.
+func (a *actor) resume([]letter) (acted bool, err error) {
+	heard, err := a.listen()
+	if err != nil {
+		return false, err
+	}
+	t := a.state.turn
+	switch {
+	case heard.stop:
+		_, err := a.cancelled()
+		return true, err
+	case len(heard.words) > 0:
+		err = a.beginRun("message")
+		if err == nil {
+			err = a.interject(heard.words)
+		}
+	case t.next() == nil || t.next().card == nil || t.next().card.verdict != "":
+		err = a.beginRun("decision")
+	default:
+		return false, a.commit()
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, a.commit()
+}
+
+// owed is a parked call that was approved and has not run.
+func (s *state) owed() *card {
+	for _, k := range s.cards {
+		if k.Parked && k.verdict == Approve && !k.done && !k.begun {
+			return k
+		}
+	}
+	return nil
+}
+
+// runParked runs exactly the call that was approved, after its turn, and opens a turn in the person's session with
+// what came of it.
+func (a *actor) runParked(k *card) error {
+	w, err := a.parkedWork(k)
+	entry := toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card}
+	if err == nil {
+		calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: a.effectOf(w)}
+		if err := a.add(calling); err != nil {
+			return err
+		}
+		if err := a.commit(); err != nil {
+			return err
+		}
+		runOne(a.ctx, w, a.toolTimeout(w.tool))
+		if a.ctx.Err() != nil {
+			return nil // closing: what was cut off is for the next start to judge
+		}
+		entry.Text, entry.Failed = w.words()
+		entry.Ran, entry.Took, entry.Size = true, w.took, len(entry.Text)
+		entry.Text, _ = Bound(entry.Text, maxResult)
+		a.commitResult(w)
+	} else {
+		entry.Text, entry.Failed = err.Error(), true
+	}
+	if err := a.add(entry); err != nil {
+		return err
+	}
+	return a.report(k, entry)
+}
+
+func (a *actor) effectOf(w *work) Effect {
+	if w.tool.EffectOf != nil {
+		return w.tool.EffectOf(w.in)
+	}
+	return w.tool.Effect
+}
+
+func (a *actor) parkedWork(k *card) (*work, error) {
+	tool := a.tools.named[k.Tool]
+	if tool == nil {
+		return nil, fmt.Errorf("not run: the tool %s is no longer there", k.Tool)
+	}
+	w := &work{tool: tool.Tool, in: Invocation{
+		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
+		Person: Person{ID: k.Asked}, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
+	}}
+	if a.digest(tool.Tool, w.in) != k.Digest {
+		return nil, errors.New("not run: what this call depends on has changed since the card was shown")
+	}
+	return w, nil
+}
+
+// report opens a turn in the person's session with the result of a parked call.
+func (a *actor) report(k *card, entry toolResultEntry) error {
+	text := fmt.Sprintf("[%s approved the call of %s with %s (card %s). It was run just now. Its result:\n%s]\nTell the person what came of it.",
+		nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text)
+	var session string
+	a.also(func(tx memory.Tx) error {
+		_, person, err := Home(tx, k.Asked)
+		if err != nil {
+			return err
+		}
+		if session, err = SessionOf(tx, k.Address); err != nil {
+			return err
+		}
+		data, err := json.Marshal(Message{Provenance: Decided, From: person, At: now(), Address: k.Address, Text: text})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Inbox().Put(session, data)
+		return err
+	})
+	a.after = append(a.after, func() { a.look(session) })
+	return a.commit()
+}
+
+// TurnRow says where a turn is to be found.
+type TurnRow struct {
+	Session string    `json:"session"`
+	Person  PersonID  `json:"person"`
+	Began   time.Time `json:"began"`
+}
+
+// FindTurn gives the place of a turn, named by its own id or by that of one of its runs.
+func FindTurn(tx memory.Tx, id string) (TurnRow, bool, error) {
+	var row TurnRow
+	data, found, err := tx.Table(tableTurns).Get(turnOf(id))
+	if err != nil || !found {
+		return row, false, err
+	}
+	return row, true, json.Unmarshal(data, &row)
+}
+
+// OpenTurn is the turn that is under way in a session; "" when there is none.
+func OpenTurn(tx memory.Tx, session string) (string, error) {
+	turn, _, err := tx.Table(tableOpen).Get(session)
+	return string(turn), err
+}

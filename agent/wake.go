@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// WakeSession is the session in which a heartbeat's runs for one person have their journal.
+func WakeSession(heartbeat string, person PersonID) string {
+	return "wake:" + heartbeat + ":" + string(person)
+}
+
+// WakeOwner is the person for whom a session of wakes runs; "" for other sessions.
+func WakeOwner(session string) PersonID {
+	if !strings.HasPrefix(session, "wake:") {
+		return ""
+	}
+	_, person, _ := strings.Cut(strings.TrimPrefix(session, "wake:"), ":")
+	return PersonID(person)
+}
+
+// Wake runs a small turn of its own for a person and returns when it has ended. tick names the heartbeat's tick:
+// one that was woken before is not woken again, and gives zero totals. When ctx ends, what runs goes on without being waited for.
+func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake, tick string) (Totals, error) {
+	var person Person
+	err := ag.Store.View(ctx, func(tx memory.Tx) (err error) {
+		w.Route, person, err = Home(tx, id)
+		return err
+	})
+	if err != nil {
+		return Totals{}, fmt.Errorf("wake for %s: %w", id, err)
+	}
+	session := WakeSession(w.Heartbeat, id)
+	ended := make(chan Totals, 1)
+	ag.mu.Lock()
+	ag.ended[session] = ended
+	ag.mu.Unlock()
+	defer func() {
+		ag.mu.Lock()
+		delete(ag.ended, session)
+		ag.mu.Unlock()
+	}()
+	fresh, err := ag.Receive(ctx, Message{
+		Keys: []string{"wake/" + session + "/" + tick}, Session: session, Provenance: Heartbeat,
+		From: person, At: time.Now(), Address: w.Route, Wake: &w,
+	})
+	if err != nil || !fresh {
+		return Totals{}, err
+	}
+	select {
+	case totals := <-ended:
+		return totals, nil
+	case <-ctx.Done():
+		ag.stopWake(session)
+		return Totals{}, context.Cause(ctx)
+	case <-ag.ctx.Done():
+		return Totals{}, errClosing
+	}
+}
+
+// stopWake ends the run of a wake that took too long.
+func (ag *Agent) stopWake(session string) {
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	if a := ag.actors[session]; a != nil && a.stop != nil {
+		a.stop(errTurn)
+	}
+}
+
+// tellEnded gives a settled turn's totals to whoever waits for them.
+func (ag *Agent) tellEnded(session string, totals Totals) {
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	if ended := ag.ended[session]; ended != nil {
+		select {
+		case ended <- totals:
+		default:
+		}
+	}
+}
+
+// Tell says something to a person unasked, within a transaction: the words go out to route, and the person's own
+// session will know of them. It returns that session, for [Agent.Look].
+func Tell(tx memory.Tx, route string, note Note, urgency, key string) (session string, err error) {
+	if session, err = SessionOf(tx, route); err != nil {
+		return "", err
+	}
+	err = Send(tx, Reply{
+		Kind: Notify, Session: session, Text: note.Text, Heartbeat: note.Heartbeat, Urgency: urgency, Key: key, Address: route,
+	})
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(Message{Provenance: Heartbeat, Note: &note})
+	if err != nil {
+		return "", err
+	}
+	_, err = tx.Inbox().Put(session, data)
+	return session, err
+}
+
+// turnOf is the turn of a run's id, or of a turn's own.
+func turnOf(id string) string {
+	turn, _, _ := strings.Cut(id, ".")
+	return turn
+}
