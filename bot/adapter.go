@@ -1,0 +1,83 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"nudge/agent"
+)
+
+// Adapter speaks one platform. Say may be called concurrently for different conversations.
+type Adapter interface {
+	// Platform is the first part of the addresses and person ids that are this adapter's, such as "slack".
+	Platform() string
+	// Serves reports whether this adapter, as it is running, can say something in a conversation.
+	Serves(address string) bool
+	// Abilities says what the platform can show.
+	Abilities() Abilities
+	// Listen gives what people say to in until ctx ends or there is no more to come, and returns only after
+	// everything it began has ended. It acknowledges a thing to its platform only after in has returned without an error.
+	Listen(ctx context.Context, in Receiver) error
+	// Say says one reply in the conversation r.Address, and returns the platform's name for what was said, if it has
+	// one. key is the same for every try of the same reply. An error that is not a [*SendError] is taken as passing.
+	Say(ctx context.Context, key string, r agent.Reply) (receipt string, err error)
+}
+
+// Abilities is what a platform can show. Texts are split and cards are worded by it.
+type Abilities struct {
+	Buttons   bool // cards have buttons, so that no command need be typed
+	Edits     bool // what was said can be changed
+	Threads   bool // a reply in a channel goes into a thread under its message
+	Reactions bool // a receipt can be put on the very message it is about
+	Private   bool // one person can be told something in a shared place
+	TextLimit int  // characters of one message; 0 for no limit
+	// Slash is what stands before a chat command: "/" where commands are typed as text, "" where a command is
+	// the word "nudge" and then its own.
+	Slash string
+}
+
+// Event is what an adapter heard. One of Text, Click and Stop says what.
+type Event struct {
+	// Keys are what every redelivery of the same thing has in common with this one. There is at least one.
+	Keys    []string
+	From    agent.Person
+	Address string // the conversation: platform:team:channel:thread, or platform:team:dm:person
+	ID      string // the platform's id of the message, for receipts
+	At      time.Time
+	Text    string          // plain, unescaped, without the bot's own mention
+	Click   *agent.Decision // a button of a card
+	Stop    bool            // the Stop button
+}
+
+// Admission is what became of an event.
+type Admission int
+
+// The admissions. In each case the event can be acknowledged.
+const (
+	Taken   Admission = iota // it is on disk and will be answered
+	Repeat                   // it was received before
+	Refused                  // its person is not allowed in
+)
+
+// Receiver takes what adapters hear.
+type Receiver interface {
+	// Receive returns after the event is on disk. After an error it is not, and must not be acknowledged.
+	Receive(ctx context.Context, e Event) (Admission, error)
+}
+
+// SendError says what is known of a reply that could not be said.
+type SendError struct {
+	// Gone is true when no later try can succeed: the conversation or the person is not there any more.
+	Gone bool
+	// Closed is true when the adapter can say nothing more in this process. The reply is kept for another.
+	Closed     bool
+	RetryAfter time.Duration // what the platform asked for; 0 when it did not
+	Err        error
+}
+
+// Error says what happened.
+func (e *SendError) Error() string { return fmt.Sprintf("say something: %v", e.Err) }
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }

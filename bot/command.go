@@ -1,0 +1,314 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+	"nudge/schedule"
+)
+
+// chatCommand is a word that is answered without the model.
+type chatCommand struct {
+	name, arguments, help string
+	run                   func(h *Hub, ctx context.Context, e Event, rest string) (Admission, error)
+}
+
+// chatCommands are the words, in the order in which help lists them.
+func chatCommands() []chatCommand {
+	return []chatCommand{
+		{"help", "", "lists these commands", (*Hub).help},
+		{"stop", "", "stops what is being done; the word alone does too", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {
+			return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
+		}},
+		{"approve", "[ID]", "lets a waiting call run", verdict(agent.Approve)},
+		{"deny", "[ID] [reason]", "refuses a waiting call", verdict(agent.Deny)},
+		{"edit", "ID {arguments}", "lets a waiting call run with other arguments", (*Hub).edit},
+		{"answer", "[ID] text", "answers a question", verdict(agent.AnswerIt)},
+		{"approvals", "", "lists what waits for a decision", (*Hub).approvals},
+		{"new", "", "begins a fresh conversation", (*Hub).newSession},
+		{"sessions", "", "lists the conversations here", (*Hub).sessions},
+		{"resume", "NUMBER", "goes back to one of them", (*Hub).resumeSession},
+		{"heartbeats", "", "lists what wakes me for you", (*Hub).heartbeats},
+		{"status", "", "says what is going on here", (*Hub).status},
+		{"usage", "", "says what you have spent today", (*Hub).usage},
+		{"model", "", "says which model answers", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {
+			return h.answer(ctx, e, agent.Notice, "The model is "+h.Model+".")
+		}},
+	}
+}
+
+var commandWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
+
+// command reads a text as a command: its word and what stands behind it.
+func (h *Hub) command(address, text string) (word, rest string, ok bool) {
+	h.mu.Lock()
+	adapter := h.serves(address)
+	h.mu.Unlock()
+	slash := "/"
+	if adapter != nil {
+		slash = adapter.Abilities().Slash
+	}
+	if slash == "" {
+		if text, ok = strings.CutPrefix(text, "nudge "); !ok {
+			return "", "", false
+		}
+	} else if text, ok = strings.CutPrefix(text, slash); !ok {
+		return "", "", false
+	}
+	word, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
+	return word, strings.TrimSpace(rest), commandWord.MatchString(word)
+}
+
+// obey runs a command, or says that there is none of that name.
+func (h *Hub) obey(ctx context.Context, e Event, word, rest string) (Admission, error) {
+	for _, c := range chatCommands() {
+		if c.name == word {
+			return c.run(h, ctx, e, rest)
+		}
+	}
+	return h.answer(ctx, e, agent.Fault, fmt.Sprintf("There is no command %q. /help lists those that there are.", word))
+}
+
+func (h *Hub) help(ctx context.Context, e Event, _ string) (Admission, error) {
+	var b strings.Builder
+	b.WriteString("Say what you want in plain words. While I work, what you say corrects me. Commands:")
+	for _, c := range chatCommands() {
+		fmt.Fprintf(&b, "\n/%s - %s", strings.TrimSpace(c.name+" "+c.arguments), c.help)
+	}
+	return h.answer(ctx, e, agent.Notice, b.String())
+}
+
+// verdict makes the command that decides a card. Without an id it is the one card that waits for the person.
+func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admission, error) {
+	return func(h *Hub, ctx context.Context, e Event, rest string) (Admission, error) {
+		id, text, _ := strings.Cut(rest, " ")
+		only, known, err := h.waitingFor(ctx, e.From.ID, id)
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case known:
+		case only != "" && (id == "" || v != agent.Approve):
+			id, text = only, rest
+		case id == "":
+			return h.answer(ctx, e, agent.Fault, "Say which card: /"+string(v)+" ID. /approvals lists those that wait.")
+		}
+		return h.pass(ctx, e, agent.Message{
+			Provenance: agent.Decided, Decision: &agent.Decision{Card: id, Verdict: v, Text: strings.TrimSpace(text)},
+		})
+	}
+}
+
+// waitingFor looks for a card by its id, and for the only card that a person may decide.
+func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) (only string, known bool, err error) {
+	err = h.Store.View(ctx, func(tx memory.Tx) error {
+		only, known = "", false
+		if id != "" && len(id) <= memory.MaxID {
+			if _, err := agent.FindCard(tx, id); err == nil {
+				known = true
+				return nil
+			} else if !errors.Is(err, agent.ErrUnknownCard) {
+				return err
+			}
+		}
+		count := 0
+		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+			if w.Person == person {
+				only = w.Reply.ID
+				count++
+			}
+			return nil
+		})
+		if count != 1 {
+			only = ""
+		}
+		return err
+	})
+	return only, known, err
+}
+
+func (h *Hub) edit(ctx context.Context, e Event, rest string) (Admission, error) {
+	id, arguments, _ := strings.Cut(rest, " ")
+	arguments = strings.TrimSpace(arguments)
+	if id == "" || arguments == "" {
+		return h.answer(ctx, e, agent.Fault, "Say which card and its new arguments: /edit ID {\"path\": \"…\"}.")
+	}
+	if !json.Valid([]byte(arguments)) {
+		return h.answer(ctx, e, agent.Fault, "The arguments are not JSON, so nothing was decided. Write them as {\"name\": \"value\"}.")
+	}
+	return h.pass(ctx, e, agent.Message{
+		Provenance: agent.Decided, Decision: &agent.Decision{Card: id, Verdict: agent.Edit, Arguments: json.RawMessage(arguments)},
+	})
+}
+
+func (h *Hub) approvals(ctx context.Context, e Event, _ string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		var lines []string
+		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+			if w.Person == e.From.ID || slices.Contains(w.Reply.MayDecide, string(e.From.ID)) {
+				lines = append(lines, CardText(w.Reply))
+			}
+			return nil
+		})
+		if lines == nil {
+			lines = []string{"Nothing waits for a decision of yours."}
+		}
+		return agent.Notice, strings.Join(lines, "\n\n"), err
+	})
+}
+
+// sessionsOf lists the sessions of a conversation, oldest first.
+func sessionsOf(tx memory.Tx, conversation string) (names []string, newest map[string]time.Time, err error) {
+	newest = map[string]time.Time{}
+	err = tx.Journal().Sessions(conversation, func(session string, last memory.Entry) error {
+		if !strings.HasPrefix(session, conversation) {
+			return memory.ErrStop
+		}
+		if session == conversation || strings.HasPrefix(session, conversation+"~") {
+			names = append(names, session)
+			newest[session] = last.At
+		}
+		return nil
+	})
+	slices.SortFunc(names, func(a, b string) int { return sessionNumber(a) - sessionNumber(b) })
+	return names, newest, err
+}
+
+// sessionNumber is the number of a session in its conversation: the first has no suffix.
+func sessionNumber(session string) int {
+	_, suffix, found := strings.Cut(session, "~")
+	if !found {
+		return 1
+	}
+	n, _ := strconv.Atoi(suffix)
+	return n
+}
+
+func (h *Hub) newSession(ctx context.Context, e Event, _ string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		names, _, err := sessionsOf(tx, e.Address)
+		if err != nil {
+			return "", "", err
+		}
+		if len(names) == 0 {
+			return agent.Notice, "This conversation is fresh already.", nil
+		}
+		n := sessionNumber(names[len(names)-1]) + 1
+		if err := agent.SetSession(tx, e.Address, fmt.Sprintf("%s~%d", e.Address, n)); err != nil {
+			return "", "", err
+		}
+		return agent.Notice, fmt.Sprintf("This is a fresh conversation, number %d. /sessions lists the others.", n), nil
+	})
+}
+
+func (h *Hub) sessions(ctx context.Context, e Event, _ string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		names, newest, err := sessionsOf(tx, e.Address)
+		if err != nil {
+			return "", "", err
+		}
+		current, err := agent.SessionOf(tx, e.Address)
+		if err != nil {
+			return "", "", err
+		}
+		if len(names) == 0 {
+			return agent.Notice, "There is no conversation here yet.", nil
+		}
+		lines := make([]string, len(names))
+		for i, name := range names {
+			lines[i] = fmt.Sprintf("%d  last used %s", sessionNumber(name), newest[name].In(zoneOf(e.From)).Format("2006-01-02 15:04"))
+			if name == current {
+				lines[i] += "  (this one)"
+			}
+		}
+		return agent.Notice, strings.Join(lines, "\n"), nil
+	})
+}
+
+func (h *Hub) resumeSession(ctx context.Context, e Event, rest string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		names, _, err := sessionsOf(tx, e.Address)
+		if err != nil {
+			return "", "", err
+		}
+		n, _ := strconv.Atoi(rest)
+		at := slices.IndexFunc(names, func(s string) bool { return sessionNumber(s) == n })
+		if at < 0 {
+			return agent.Fault, fmt.Sprintf("There is no conversation number %q here. /sessions lists them.", rest), nil
+		}
+		return agent.Notice, fmt.Sprintf("This is conversation number %d again.", n), agent.SetSession(tx, e.Address, names[at])
+	})
+}
+
+func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		all, err := schedule.List(tx)
+		if err != nil {
+			return "", "", err
+		}
+		var lines []string
+		for _, b := range all {
+			if !slices.Contains(b.For, string(e.From.ID)) {
+				continue
+			}
+			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.Cron, b.Condition.Kind, b.Prompt)
+			if b.Paused != "" {
+				line += "  (paused: " + b.Paused + ")"
+			}
+			lines = append(lines, line)
+		}
+		if lines == nil {
+			lines = []string{"No heartbeat wakes me for you."}
+		}
+		return agent.Notice, strings.Join(lines, "\n"), nil
+	})
+}
+
+func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		session, err := agent.SessionOf(tx, e.Address)
+		if err != nil {
+			return "", "", err
+		}
+		turn, err := agent.OpenTurn(tx, session)
+		if err != nil {
+			return "", "", err
+		}
+		waiting := 0
+		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+			if w.Person == e.From.ID {
+				waiting++
+			}
+			return nil
+		})
+		going := "Nothing is being done here."
+		if turn != "" {
+			going = "Turn " + turn + " is under way."
+		}
+		return agent.Notice, fmt.Sprintf("%s %d cards wait for you. The model is %s. The session is %s.", going, waiting, h.Model, session), err
+	})
+}
+
+func (h *Hub) usage(ctx context.Context, e Event, _ string) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		spent, err := agent.SpentToday(tx, e.From)
+		return agent.Notice, fmt.Sprintf("You have spent $%.4f today.", spent.USD()), err
+	})
+}
+
+func zoneOf(p agent.Person) *time.Location {
+	zone, err := time.LoadLocation(p.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}

@@ -1,0 +1,9 @@
+// Package bot stands between people and the agent: it hears what they say on a platform and says what the agent says.
+//
+// An [Adapter] speaks one platform. The [Hub] connects adapters with the agent: what an adapter hears is checked,
+// committed to the store and only then acknowledged ([Hub.Receive]); what the agent says lies in the store's outbox
+// until the adapter that serves its conversation has said it, in order for each conversation. Chat commands are answered here
+// (command.go), and what a card says is made here (card.go), so that no platform shows another text than the others.
+//
+// Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.
+package bot

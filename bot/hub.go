@@ -1,0 +1,393 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+)
+
+// Config is what a Hub is made of. Store must be set.
+type Config struct {
+	Store memory.Store
+	// Allow are the people who are served besides the local ones: ids, or a prefix and "*" as in "api:*".
+	Allow  []string
+	Owners []agent.PersonID
+	Model  string // the name that people are told
+	Log    *slog.Logger
+}
+
+// Hub connects adapters with the agent. Its methods may be called concurrently.
+type Hub struct {
+	Config
+	agent  *agent.Agent
+	look   chan struct{} // there may be something in the outbox
+	ending chan struct{} // closed when Serve stops
+
+	mu       sync.Mutex
+	quiet    *sync.Cond
+	adapters []Adapter
+	closed   map[Adapter]bool
+	queues   map[string]*queue // by conversation; only those with something to say
+	cursor   uint64            // the last parcel that was looked at
+	asked    int               // looks asked for
+	looked   int               // of these, how many were begun and have ended
+	serving  sync.WaitGroup
+}
+
+// queue is what one conversation has to be told, in order.
+type queue struct {
+	items []item
+}
+
+// item is a parcel of the outbox, or progress, which is in none.
+type item struct {
+	adapter Adapter
+	parcel  uint64 // 0 for progress
+	reply   agent.Reply
+}
+
+// The times between tries to say something, and how many there are before it is given up.
+const (
+	firstWait = time.Second
+	longest   = time.Minute
+	sayTries  = 10
+)
+
+// NewHub returns a Hub that does nothing yet. Its [Hub.Outgoing] and [Hub.Live] are for the agent's config.
+func NewHub(c Config) *Hub {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{Config: c, look: make(chan struct{}, 1), ending: make(chan struct{}), queues: map[string]*queue{}, closed: map[Adapter]bool{}}
+	h.quiet = sync.NewCond(&h.mu)
+	return h
+}
+
+// Serve lets adapters listen and speak for the agent until each has ended, or ctx does. It may be called once.
+func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) error {
+	h.mu.Lock()
+	h.agent, h.adapters = ag, append(h.adapters, adapters...)
+	h.mu.Unlock()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h.serving.Go(func() { h.pump(ctx) })
+	h.Outgoing()
+
+	ended := make(chan error, len(adapters))
+	for _, adapter := range adapters {
+		go func() {
+			err := adapter.Listen(ctx, h)
+			if err != nil && ctx.Err() == nil {
+				err = fmt.Errorf("listen to %s: %w", adapter.Platform(), err)
+			} else {
+				err = nil
+			}
+			ended <- err
+		}()
+	}
+	var failed []error
+	for range adapters {
+		failed = append(failed, <-ended)
+	}
+	stop()
+	close(h.ending)
+	h.serving.Wait()
+	return errors.Join(failed...)
+}
+
+// Outgoing says that there may be something in the outbox. It does not block.
+func (h *Hub) Outgoing() {
+	h.mu.Lock()
+	h.asked++
+	h.mu.Unlock()
+	select {
+	case h.look <- struct{}{}:
+	default:
+	}
+}
+
+// Live says progress, in its place among what is said in the conversation. It does not block.
+func (h *Hub) Live(r agent.Reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if adapter := h.serves(r.Address); adapter != nil {
+		h.enqueue(item{adapter: adapter, reply: r})
+	}
+}
+
+// serves finds the adapter for a conversation. The caller holds mu.
+func (h *Hub) serves(address string) Adapter {
+	for _, a := range h.adapters {
+		if !h.closed[a] && strings.HasPrefix(address, a.Platform()+":") && a.Serves(address) {
+			return a
+		}
+	}
+	return nil
+}
+
+// pump brings what lies in the outbox to its conversations' queues until ctx ends; then it waits for what is being said.
+func (h *Hub) pump(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.look:
+		}
+		h.mu.Lock()
+		asked, cursor := h.asked, h.cursor
+		h.mu.Unlock()
+		var parcels []memory.Parcel
+		err := h.Store.View(ctx, func(tx memory.Tx) error {
+			parcels = nil
+			return tx.Outbox().List(cursor, func(p memory.Parcel) error {
+				parcels = append(parcels, p)
+				return nil
+			})
+		})
+		if err != nil {
+			h.Log.Error("cannot look into the outbox", "error", err)
+		}
+		h.dispatch(ctx, parcels)
+		h.mu.Lock()
+		h.looked = asked
+		h.quiet.Broadcast()
+		h.mu.Unlock()
+	}
+}
+
+func (h *Hub) dispatch(ctx context.Context, parcels []memory.Parcel) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range parcels {
+		h.cursor = p.ID
+		adapter := h.serves(p.Conversation)
+		if adapter == nil || p.State == stateDead {
+			continue
+		}
+		r, err := agent.ReadReply(p)
+		if err != nil {
+			h.Log.Error("cannot read what lies in the outbox", "error", err)
+			continue
+		}
+		h.enqueue(item{adapter, p.ID, r})
+	}
+}
+
+// enqueue adds to a conversation's queue and lets it be worked off. The caller holds mu.
+func (h *Hub) enqueue(it item) {
+	q := h.queues[it.reply.Address]
+	if q == nil {
+		q = &queue{}
+		h.queues[it.reply.Address] = q
+		h.serving.Go(func() { h.deliver(it.reply.Address, q) })
+	}
+	q.items = append(q.items, it)
+}
+
+// deliver says what a conversation's queue holds until it is empty. What was said leaves the outbox as soon as
+// nothing else waits behind it.
+func (h *Hub) deliver(address string, q *queue) {
+	var said []uint64
+	for {
+		h.mu.Lock()
+		if len(q.items) == 0 && len(said) == 0 {
+			delete(h.queues, address)
+			h.quiet.Broadcast()
+			h.mu.Unlock()
+			return
+		}
+		var next *item
+		if len(q.items) > 0 {
+			next = &q.items[0]
+			q.items = q.items[1:]
+		}
+		h.mu.Unlock()
+		if next == nil || len(said) >= 16 {
+			h.remove(said)
+			said = nil
+		}
+		if next != nil && h.say(*next) && next.parcel != 0 {
+			said = append(said, next.parcel)
+		}
+	}
+}
+
+func (h *Hub) remove(parcels []uint64) {
+	err := h.Store.Update(context.Background(), func(tx memory.Tx) error { return tx.Outbox().Remove(parcels...) })
+	if err != nil {
+		h.Log.Error("what was said could not be taken out of the outbox; it may be said again", "error", err)
+	}
+}
+
+// stateDead marks a parcel that was given up.
+const stateDead = "dead"
+
+// say says one thing, with as many tries as it takes, and reports whether it was said.
+func (h *Hub) say(it item) bool {
+	wait := firstWait
+	for try := 1; ; try++ {
+		_, err := it.adapter.Say(context.Background(), fmt.Sprint("parcel-", it.parcel), it.reply)
+		if err == nil {
+			return true
+		}
+		var send *SendError
+		errors.As(err, &send)
+		switch {
+		case it.parcel == 0:
+			return false // progress may be dropped
+		case send != nil && send.Closed:
+			h.mu.Lock()
+			h.closed[it.adapter] = true
+			h.mu.Unlock()
+			return false
+		case send != nil && send.Gone, try >= sayTries:
+			h.Log.Error("gave up saying something", "kind", it.reply.Kind, "conversation", it.reply.Address, "error", err)
+			h.bury(it)
+			return false
+		}
+		if send != nil && send.RetryAfter > 0 {
+			wait = send.RetryAfter
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-h.ending: // the parcel stays in the outbox for the next start
+			pause.Stop()
+			return false
+		}
+		wait = min(2*wait, longest)
+	}
+}
+
+// bury keeps what could not be said, marked as given up.
+func (h *Hub) bury(it item) {
+	err := h.Store.Update(context.Background(), func(tx memory.Tx) error {
+		return tx.Outbox().List(it.parcel-1, func(p memory.Parcel) error {
+			if p.ID != it.parcel {
+				return memory.ErrStop
+			}
+			p.State = stateDead
+			return errors.Join(tx.Outbox().Set(p), memory.ErrStop)
+		})
+	})
+	if err != nil {
+		h.Log.Error("cannot mark what was given up", "error", err)
+	}
+}
+
+// Drain returns when everything that the running adapters can say has been said, or when ctx ends.
+func (h *Hub) Drain(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.quiet.Broadcast()
+	})
+	defer stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for ctx.Err() == nil && (h.looked != h.asked || len(h.queues) > 0) {
+		h.quiet.Wait()
+	}
+	return ctx.Err()
+}
+
+// Receive admits what an adapter heard: strangers are refused, repeats are known, commands are answered, and all
+// else goes to the session of its conversation.
+func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
+	if !h.allowed(e.From.ID) {
+		h.Log.Warn("refused somebody who is not on the allow list", "person", e.From.ID)
+		return Refused, nil
+	}
+	text := strings.TrimSpace(e.Text)
+	switch {
+	case e.Stop, strings.EqualFold(text, "stop"):
+		return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
+	case e.Click != nil:
+		return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
+	}
+	if word, rest, ok := h.command(e.Address, text); ok {
+		return h.obey(ctx, e, word, rest)
+	}
+	return h.pass(ctx, e, agent.Message{Text: e.Text, Provenance: agent.Human})
+}
+
+// allowed reports whether a person is served.
+func (h *Hub) allowed(id agent.PersonID) bool {
+	if id.Local() {
+		return true
+	}
+	for _, a := range h.Allow {
+		if prefix, any := strings.CutSuffix(a, "*"); any && strings.HasPrefix(string(id), prefix) || a == string(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// pass gives a message to the agent.
+func (h *Hub) pass(ctx context.Context, e Event, m agent.Message) (Admission, error) {
+	m.Keys, m.From, m.Address, m.ID, m.At = e.Keys, e.From, e.Address, e.ID, e.At
+	err := h.Store.View(ctx, func(tx memory.Tx) (err error) {
+		m.Session, err = agent.SessionOf(tx, e.Address)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	fresh, err := h.agent.Receive(ctx, m)
+	if errors.Is(err, agent.ErrUnknownCard) {
+		return h.answer(ctx, e, agent.Fault, fmt.Sprintf("There is no card %s. /approvals lists those that wait.", m.Decision.Card))
+	}
+	if err != nil || fresh {
+		return Taken, err
+	}
+	return Repeat, nil
+}
+
+// answer answers an event at once, without the agent: what is said and the mark that it was heard are one
+// transaction.
+func (h *Hub) answer(ctx context.Context, e Event, kind agent.Kind, text string) (Admission, error) {
+	return h.answerWith(ctx, e, func(memory.Tx) (agent.Kind, string, error) { return kind, text, nil })
+}
+
+// answerWith is answer for a text that comes out of the transaction, which may also change something.
+func (h *Hub) answerWith(ctx context.Context, e Event, fn func(memory.Tx) (agent.Kind, string, error)) (Admission, error) {
+	var fresh bool
+	err := h.Store.Update(ctx, func(tx memory.Tx) error {
+		fresh = true
+		for _, key := range e.Keys {
+			isNew, err := tx.Seen().Mark(key, e.At)
+			if err != nil {
+				return err
+			}
+			fresh = fresh && isNew
+		}
+		if !fresh {
+			return nil
+		}
+		kind, text, err := fn(tx)
+		if err != nil {
+			return err
+		}
+		session, err := agent.SessionOf(tx, e.Address)
+		if err != nil {
+			return err
+		}
+		return agent.Send(tx, agent.Reply{Kind: kind, Session: session, Text: text, Address: e.Address})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("answer %s: %w", e.From.ID, err)
+	}
+	h.Outgoing()
+	if !fresh {
+		return Repeat, nil
+	}
+	return Taken, nil
+}

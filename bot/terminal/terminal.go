@@ -1,0 +1,282 @@
+// Package terminal is the adapter of the command `nudge chat`: one person, one conversation, lines in and lines out.
+//
+// There are three manners. On a terminal a person types whenever they like. Piped, each line is one message and the
+// next is read when its turn is settled or waits. As JSON, lines are read at once and everything that happens is a line of JSON,
+// for scripts; its fields are those of [agent.Reply].
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"nudge/agent"
+	"nudge/bot"
+)
+
+// Manner is how lines are read and written.
+type Manner int
+
+// The manners.
+const (
+	Typed Manner = iota // a person at a terminal
+	Piped               // a line at a time
+	JSON                // all at once, lines of JSON out
+)
+
+// maxLine is the longest line in bytes that is taken as one message.
+const maxLine = 1 << 20
+
+// Config is what a Terminal is made of.
+type Config struct {
+	In     io.Reader
+	Out    io.Writer
+	Manner Manner
+	Person agent.Person
+	// Address is the conversation. Others of the same person's are spoken in too.
+	Address string
+	// Rest returns when nothing runs and everything has been said.
+	Rest func(ctx context.Context) error
+	// Waiting are the cards that are shown at the start.
+	Waiting func(ctx context.Context) ([]agent.Reply, error)
+	// Color is true when the output can show it.
+	Color bool
+}
+
+// Terminal is the adapter.
+type Terminal struct {
+	Config
+	prefix string // of messages' ids and keys: no two runs of the program share them
+
+	mu      sync.Mutex // guards Out and choices
+	choices []string   // of the last question shown
+	failed  error
+}
+
+var _ bot.Adapter = (*Terminal)(nil)
+
+// New returns a terminal that does nothing yet.
+func New(c Config) *Terminal {
+	return &Terminal{Config: c, prefix: "terminal-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"}
+}
+
+// Platform is "terminal".
+func (t *Terminal) Platform() string { return "terminal" }
+
+// Serves is true for every direct conversation of the person.
+func (t *Terminal) Serves(address string) bool {
+	home := t.Person.ID.Home()
+	return address == t.Address || address == home || strings.HasPrefix(address, home+":")
+}
+
+// Abilities says that a terminal shows plain text of any length.
+func (t *Terminal) Abilities() bot.Abilities { return bot.Abilities{Slash: "/"} }
+
+// Listen reads lines until the input or ctx ends. After the input's end it waits until nothing runs.
+func (t *Terminal) Listen(ctx context.Context, in bot.Receiver) error {
+	if err := t.start(ctx); err != nil {
+		return err
+	}
+	lines := make(chan string)
+	ended := make(chan error, 1)
+	// A read of a terminal cannot be cut short, so it has a goroutine of its own, which the program's end ends.
+	go func() { ended <- readLines(ctx, t.In, lines) }()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case line := <-lines:
+			if err := t.hear(ctx, in, line, n); err != nil {
+				return err
+			}
+		case err := <-ended:
+			if err != nil && !errors.Is(err, io.EOF) {
+				return fmt.Errorf("read the input: %w", err)
+			}
+			return t.rest(ctx)
+		}
+		if t.broken() != nil {
+			return fmt.Errorf("write the output: %w", t.broken())
+		}
+	}
+}
+
+// start shows what waits for the person.
+func (t *Terminal) start(ctx context.Context) error {
+	if t.Manner == Typed {
+		t.print("Nudge. Say something, or /help. End with Ctrl-D.\n")
+	}
+	if t.Waiting == nil {
+		return nil
+	}
+	cards, err := t.Waiting(ctx)
+	if err != nil {
+		return fmt.Errorf("look for cards that wait: %w", err)
+	}
+	for _, card := range cards {
+		if _, err := t.Say(ctx, "", card); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Terminal) rest(ctx context.Context) error {
+	if err := t.Rest(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// hear gives one line to the agent.
+func (t *Terminal) hear(ctx context.Context, in bot.Receiver, line string, n int) error {
+	line = strings.TrimRight(line, "\r\n")
+	if strings.TrimSpace(line) == "" {
+		return nil
+	}
+	id := t.prefix + strconv.Itoa(n)
+	_, err := in.Receive(ctx, bot.Event{
+		Keys: []string{id}, From: t.Person, Address: t.Address, ID: id, At: time.Now(), Text: t.chosen(line),
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if t.Manner == Piped {
+		return t.rest(ctx)
+	}
+	return nil
+}
+
+// chosen is the choice that a number stands for, when the last thing asked had choices.
+func (t *Terminal) chosen(line string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	choices := t.choices
+	t.choices = nil
+	if err != nil || t.Manner == JSON || n < 1 || n > len(choices) {
+		return line
+	}
+	return choices[n-1]
+}
+
+// readLines sends each line of a reader. A line that is too long is sent in pieces.
+func readLines(ctx context.Context, from io.Reader, lines chan<- string) error {
+	reader := bufio.NewReaderSize(from, 64<<10)
+	var line strings.Builder
+	for {
+		piece, err := reader.ReadSlice('\n')
+		line.Write(piece)
+		if errors.Is(err, bufio.ErrBufferFull) && line.Len() < maxLine {
+			continue
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil
+		}
+		if line.Len() > 0 {
+			select {
+			case lines <- line.String():
+			case <-ctx.Done():
+				return nil
+			}
+			line.Reset()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Say writes a reply.
+func (t *Terminal) Say(_ context.Context, _ string, r agent.Reply) (string, error) {
+	text := ""
+	if t.Manner == JSON {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return "", fmt.Errorf("encode a %s: %w", r.Kind, err)
+		}
+		text = string(line) + "\n"
+	} else {
+		text = t.render(r)
+	}
+	t.mu.Lock()
+	if r.Kind == agent.Ask {
+		t.choices = r.Choices
+	}
+	t.mu.Unlock()
+	if err := t.print(text); err != nil {
+		return "", &bot.SendError{Closed: true, Err: err}
+	}
+	return "", nil
+}
+
+func (t *Terminal) print(text string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == nil && text != "" {
+		_, t.failed = io.WriteString(t.Out, text)
+	}
+	return t.failed
+}
+
+func (t *Terminal) broken() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed
+}
+
+// The colours of kinds, as terminal sequences.
+const (
+	dim    = "\x1b[2m"
+	bold   = "\x1b[1m"
+	yellow = "\x1b[33m"
+	red    = "\x1b[31m"
+)
+
+// render is a reply as a person reads it; marks that say nothing to them are empty.
+func (t *Terminal) render(r agent.Reply) string {
+	text := bot.Visible(r.Text)
+	switch r.Kind {
+	case agent.Final:
+		return text + "\n\n"
+	case agent.Progress:
+		return t.paint(dim, "  · "+strings.ReplaceAll(text, "\n", "\n    ")) + "\n"
+	case agent.Notify:
+		return t.paint(bold, "♦ "+r.Heartbeat+": "+text) + "\n\n"
+	case agent.Ask, agent.Approval:
+		return t.paint(yellow, "? "+bot.CardText(r)) + "\n\n"
+	case agent.Notice:
+		return t.paint(dim, text) + "\n\n"
+	case agent.Fault:
+		return t.paint(red, text) + "\n\n"
+	case agent.DecidedMark:
+		return t.paint(dim, "  "+bot.DecidedText(r)) + "\n"
+	case agent.SteerMark:
+		switch r.State {
+		case agent.Stored:
+			return t.paint(dim, "  (noted)") + "\n"
+		case agent.SeenAt:
+			return t.paint(dim, fmt.Sprintf("  (seen at step %d)", r.Step)) + "\n"
+		case agent.NextTurn:
+			return t.paint(dim, "  (taken up next)") + "\n"
+		}
+	}
+	return ""
+}
+
+func (t *Terminal) paint(color, text string) string {
+	if !t.Color {
+		return text
+	}
+	return color + text + "\x1b[0m"
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"nudge/agent"
+	"nudge/agent/trace"
+	"nudge/memory"
+	"nudge/schedule"
+)
+
+// look opens the data file and reads from it.
+func (a *app) look(ctx context.Context, fn func(memory.Tx) error) error {
+	_, dir, err := a.config()
+	if err != nil {
+		return err
+	}
+	store, err := openStore(dir)
+	if err != nil {
+		return failed(err)
+	}
+	defer store.Close()
+	return failed(store.View(ctx, fn))
+}
+
+func (a *app) traceCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "trace RUN",
+		Short: "Show what happened in a run, or in all runs of a turn",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			formats := map[string]func(io.Writer, []agent.Event) error{
+				"text": trace.Text, "json": trace.Lines,
+				"spans": func(w io.Writer, events []agent.Event) error { return trace.SpanLines(w, trace.Spans(events)) },
+			}
+			write, ok := formats[format]
+			if !ok {
+				return fmt.Errorf("--format %q: it is text, json or spans", format)
+			}
+			var events []agent.Event
+			err := a.look(cmd.Context(), func(tx memory.Tx) (err error) {
+				events, err = trace.Run(tx, args[0])
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return failed(write(a.out, events))
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text, json (a line an event) or spans (a line a span)")
+	jsonFlag(cmd, &format)
+	return cmd
+}
+
+// jsonFlag lets --json stand for --format json.
+func jsonFlag(cmd *cobra.Command, format *string) {
+	var asJSON bool
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if asJSON {
+			*format = "json"
+		}
+	}
+}
+
+func (a *app) whyCommand() *cobra.Command {
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "why HEARTBEAT",
+		Short: "Tell why a heartbeat did or did not wake",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var report schedule.Report
+			err := a.look(cmd.Context(), func(tx memory.Tx) (err error) {
+				report, err = schedule.Why(tx, args[0])
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return failed(json.NewEncoder(a.out).Encode(report))
+			}
+			_, err = fmt.Fprintln(a.out, strings.TrimRight(report.String(), "\n"))
+			return failed(err)
+		},
+	}
+	jsonFlag(cmd, &format)
+	return cmd
+}
+
+// sessionLine is one session as `nudge sessions` lists it.
+type sessionLine struct {
+	Session  string    `json:"session"`
+	Entries  uint64    `json:"entries"`
+	LastUsed time.Time `json:"last_used"`
+	OpenTurn string    `json:"open_turn,omitempty"`
+	LastTurn string    `json:"last_turn,omitempty"`
+}
+
+func (a *app) sessionsCommand() *cobra.Command {
+	format := "text"
+	limit := 50
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "List the sessions, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var lines []sessionLine
+			err := a.look(cmd.Context(), func(tx memory.Tx) (err error) {
+				lines, err = listSessions(tx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if limit > 0 && len(lines) > limit {
+				lines = lines[:limit]
+			}
+			return failed(writeSessions(a.out, lines, format))
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most; 0 for all")
+	jsonFlag(cmd, &format)
+	return cmd
+}
+
+func listSessions(tx memory.Tx) ([]sessionLine, error) {
+	var lines []sessionLine
+	err := tx.Journal().Sessions("", func(session string, newest memory.Entry) error {
+		turn, err := agent.OpenTurn(tx, session)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, sessionLine{
+			Session: session, Entries: newest.Seq, LastUsed: newest.At, OpenTurn: turn, LastTurn: agent.TurnOf(newest),
+		})
+		return nil
+	})
+	slices.SortStableFunc(lines, func(a, b sessionLine) int { return b.LastUsed.Compare(a.LastUsed) })
+	return lines, err
+}
+
+func writeSessions(w io.Writer, lines []sessionLine, format string) error {
+	if format == "json" {
+		encoder := json.NewEncoder(w)
+		for _, l := range lines {
+			if err := encoder.Encode(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if lines == nil {
+		_, err := fmt.Fprintln(w, "there are no sessions yet")
+		return err
+	}
+	for _, l := range lines {
+		state := "last turn " + l.LastTurn
+		if l.OpenTurn != "" {
+			state = "turn " + l.OpenTurn + " is not settled"
+		}
+		if _, err := fmt.Fprintf(w, "%s  %5d entries  %s  %s\n", l.LastUsed.Local().Format(time.DateTime), l.Entries, l.Session, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// version is set when a release is built.
+var version = "development"
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print version, Go and revision",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if _, _, err := a.config(); err != nil {
+				return err
+			}
+			revision := "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						revision = s.Value
+					}
+				}
+			}
+			_, err := fmt.Fprintf(a.out, "nudge %s\n%s %s/%s\nrevision %s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision)
+			return failed(err)
+		},
+	}
+}

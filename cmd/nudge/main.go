@@ -1,0 +1,110 @@
+// Command nudge is the program: a chat agent that works with tools, asks before what cannot be taken back, and wakes
+// itself when a check in code says that there is something to see.
+//
+// main.go reads the command line, program.go wires the rooms in order of dependence, and each command has a file of
+// its own. Package config reads the configuration.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // zones must be known on machines that have none
+
+	"github.com/spf13/cobra"
+
+	"nudge/cmd/nudge/config"
+)
+
+// The exit statuses.
+const (
+	exitFailed = 1 // the work failed
+	exitWrong  = 2 // the command or the config is wrong
+)
+
+func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// Main runs the program with the given arguments and returns its exit status. SIGINT and SIGTERM end what runs.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := &app{in: in, out: out, errs: errs}
+	root := app.command()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(errs, "nudge:", err)
+	var work *workError
+	if errors.As(err, &work) {
+		return exitFailed
+	}
+	return exitWrong
+}
+
+// workError is an error of the work itself; all others are of the command line or the config.
+type workError struct{ err error }
+
+func (e *workError) Error() string { return e.err.Error() }
+func (e *workError) Unwrap() error { return e.err }
+
+// failed marks an error as one of the work.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &workError{err}
+}
+
+// app is what all commands share.
+type app struct {
+	in        io.Reader
+	out, errs io.Writer
+
+	configFile, dataDir string
+	verbose             bool
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "nudge",
+		Short:         "A chat agent that works with tools, asks first, and speaks first when there is a reason",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().StringVar(&a.configFile, "config", "", "config file (default: nudge/config.toml in the user's config directory, if it is there)")
+	root.PersistentFlags().StringVar(&a.dataDir, "data", "", "data directory (default: data_dir of the config, or nudge in the user's data directory)")
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log more")
+	root.AddCommand(a.chatCommand(), a.doctorCommand(), a.traceCommand(), a.whyCommand(), a.sessionsCommand(), a.versionCommand())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}
+
+// config loads the configuration and finds the data directory.
+func (a *app) config() (config.Config, string, error) {
+	c, err := config.Load(config.Find(a.configFile))
+	if err != nil {
+		return c, "", err
+	}
+	dir, err := c.FindDataDir(a.dataDir)
+	return c, dir, err
+}
+
+func (a *app) log() *slog.Logger {
+	level := slog.LevelWarn
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.errs, &slog.HandlerOptions{Level: level}))
+}

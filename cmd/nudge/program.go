@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nudge/agent"
+	"nudge/agent/model"
+	"nudge/agent/model/demo"
+	"nudge/agent/model/openai"
+	"nudge/agent/tool/command"
+	"nudge/agent/tool/heartbeat"
+	"nudge/agent/tool/notify"
+	"nudge/agent/tool/workspace"
+	"nudge/bot"
+	"nudge/cmd/nudge/config"
+	"nudge/memory"
+	"nudge/memory/bolt"
+	"nudge/schedule"
+	"nudge/schedule/condition"
+)
+
+// defaultBaseURL is where provider "openai" is asked when no base_url is given.
+const defaultBaseURL = "https://api.openai.com/v1"
+
+// program is Nudge wired together and not yet running.
+type program struct {
+	config  config.Config
+	dataDir string
+	store   memory.Store
+	hub     *bot.Hub
+	agent   *agent.Agent
+	clock   *schedule.Clock
+	log     *slog.Logger
+
+	// serves says which people this process serves; others' sessions and heartbeats rest.
+	serves func(agent.PersonID) bool
+
+	mu    sync.Mutex
+	fired []string // sessions whose timers fell due since the last look
+}
+
+// openStore opens the data file.
+func openStore(dataDir string) (memory.Store, error) {
+	return bolt.Open(filepath.Join(dataDir, "nudge.db"), bolt.Options{})
+}
+
+// newProgram wires the rooms in order of dependence. The caller closes it.
+func newProgram(c config.Config, dataDir string, serves func(agent.PersonID) bool, log *slog.Logger) (*program, error) {
+	llm, err := newModel(c.Model)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openStore(dataDir)
+	if err != nil {
+		return nil, failed(err)
+	}
+	p := &program{config: c, dataDir: dataDir, store: store, log: log, serves: serves}
+	owners := people(c.Access.Owners)
+	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log})
+	tools, err := p.tools()
+	if err == nil {
+		p.agent, err = agent.New(agent.Config{
+			Store: store, Model: llm, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
+			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
+			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Log: log,
+		})
+	}
+	if err == nil {
+		p.clock = schedule.NewClock(schedule.Config{
+			Store: store, Wake: p.wake, Conditions: p.condition, Zone: p.zone,
+			Only:  func(person string) bool { return serves(agent.PersonID(person)) },
+			Alarm: p.alarm, Timers: map[string]func(context.Context, memory.Tx, memory.DueRow) error{agent.TimerPrefix: p.expired},
+			Fired: p.lookAtFired, Log: log,
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return p, nil
+}
+
+// close ends the agent, waiting a while for what runs, and gives the data file free.
+func (p *program) close(grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	p.agent.Close(ctx)
+	return p.store.Close()
+}
+
+func newModel(c config.Model) (model.Model, error) {
+	switch c.Provider {
+	case "demo":
+		return demo.New(), nil
+	case "openai":
+		profile, err := openai.ParseProfile(c.Profile)
+		if err != nil {
+			return nil, fmt.Errorf("model.profile: %w", err)
+		}
+		key := ""
+		if c.APIKeyEnv != "" {
+			if key, err = config.Secret(c.APIKeyEnv); err != nil {
+				return nil, fmt.Errorf("model.api_key_env: %w", err)
+			}
+		}
+		base := c.BaseURL
+		if base == "" {
+			base = defaultBaseURL
+		}
+		return openai.New(openai.Config{
+			BaseURL: base, Model: c.Name, Key: key, Profile: profile, Stream: true,
+			CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout),
+		})
+	}
+	return nil, fmt.Errorf("model.provider: %q is not available in this version", c.Provider)
+}
+
+func modelName(c config.Model) string {
+	if c.Provider == "demo" {
+		return "demo (built in, follows simple patterns)"
+	}
+	return c.Name
+}
+
+func modelSpec(c config.Model) agent.ModelSpec {
+	return agent.ModelSpec{
+		Name: c.Name, Window: c.ContextWindow, MaxOutput: c.MaxOutput,
+		PriceIn: agent.PerMillion(c.PriceIn), PriceOut: agent.PerMillion(c.PriceOut),
+	}
+}
+
+func limits(c config.Limits) agent.Limits {
+	return agent.Limits{
+		Steps: c.MaxSteps, ToolCalls: c.MaxToolCalls, Tokens: c.MaxTokens, Cost: agent.USD(c.MaxCostUSD), DailyCost: agent.USD(c.UserDailyCostUSD),
+		TurnTimeout: time.Duration(c.TurnTimeout), ToolTimeout: time.Duration(c.ToolTimeout), Errors: c.MaxErrors,
+		Approval: time.Duration(c.ApprovalTimeout), Question: time.Duration(c.AskTimeout),
+	}
+}
+
+func people(ids []string) []agent.PersonID {
+	var people []agent.PersonID
+	for _, id := range ids {
+		people = append(people, agent.PersonID(id))
+	}
+	return people
+}
+
+func policies(c map[string]string) map[string]agent.Policy {
+	set := map[string]agent.Policy{}
+	for name, policy := range c {
+		set[name] = agent.Policy(policy)
+	}
+	return set
+}
+
+// tools are those that the model may be offered.
+func (p *program) tools() ([]agent.Tool, error) {
+	dirs := p.dirs()
+	tools := workspace.Tools(dirs)
+	if len(p.config.Commands) > 0 {
+		run, err := command.New(p.presets(), dirs.Path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.config.File, err)
+		}
+		tools = append(tools, run)
+	}
+	tools = append(tools, notify.New(p.store))
+	return append(tools, heartbeat.Tools(heartbeat.Config{
+		Store: p.store, Folder: dirs.Path, Changed: func() { p.clock.Look() },
+	})...), nil
+}
+
+func (p *program) dirs() workspace.Dirs {
+	return workspace.Dirs{Dir: p.config.WorkspaceDir(p.dataDir), Shared: p.config.Workspace.Scope == "shared"}
+}
+
+func (p *program) presets() []command.Preset {
+	var presets []command.Preset
+	for _, c := range p.config.Commands {
+		preset := command.Preset{
+			Name: c.Name, Run: c.Run, Parameters: map[string]command.Parameter{},
+			Effect: agent.Effect(c.Effect), Policy: agent.Policy(c.Approve), Timeout: time.Duration(c.Timeout),
+		}
+		if preset.Timeout == 0 {
+			preset.Timeout = time.Duration(p.config.Limits.ToolTimeout)
+		}
+		for name, parameter := range c.Parameters {
+			preset.Parameters[name] = command.Parameter{Pattern: parameter.Pattern, Description: parameter.Description}
+		}
+		presets = append(presets, preset)
+	}
+	return presets
+}
+
+// heartbeats are those of the config. One that names nobody is for the given person.
+func (p *program) heartbeats(person agent.PersonID) []schedule.Heartbeat {
+	var beats []schedule.Heartbeat
+	for _, c := range p.config.Heartbeats {
+		beat := schedule.Heartbeat{
+			Name: c.Name, Cron: c.Cron, Zone: c.Timezone, For: c.For, Prompt: c.Prompt, Tools: c.Tools, MaxTicks: c.MaxTicks,
+			RunTimeout: time.Duration(c.RunTimeout), Missed: c.Missed, Grace: time.Duration(c.Grace), BreakQuiet: c.BreakQuiet,
+			Condition: spec(c.Condition),
+		}
+		if until, err := time.Parse(time.RFC3339, string(c.Until)); err == nil {
+			beat.Until = until
+		}
+		if len(beat.For) == 0 {
+			beat.For = []string{string(person)}
+		}
+		beats = append(beats, beat)
+	}
+	return beats
+}
+
+// spec is a condition as the schedule knows it: only with the keys of its kind.
+func spec(c config.Condition) schedule.Spec {
+	s := schedule.Spec{
+		Kind: c.Kind, On: c.On, Cooldown: time.Duration(c.Cooldown), Timeout: time.Duration(c.Timeout),
+		Run: c.Run, URL: c.URL, Select: c.Select, Status: c.Status, Path: c.Path, Age: time.Duration(c.Age),
+		Expr: c.Expr, After: time.Duration(c.After),
+	}
+	if c.Kind == "file" {
+		s.Test = c.Test
+	}
+	for _, part := range c.Of {
+		s.Of = append(s.Of, spec(part))
+	}
+	return s
+}
+
+// condition builds the check of a heartbeat. Files of workspaces, which conditions made in conversations look at,
+// are confined to them.
+func (p *program) condition(s schedule.Spec) (schedule.Condition, error) {
+	files := p.config.WorkspaceDir(p.dataDir)
+	if inside, err := filepath.Rel(files, s.Path); s.Kind == "file" && filepath.IsAbs(s.Path) && err == nil && filepath.IsLocal(inside) {
+		s.Path = inside
+		return condition.New(s, condition.Env{Dir: files, Confined: true})
+	}
+	return condition.New(s, condition.Env{Dir: p.dataDir})
+}
+
+// wake runs a small turn of its own for one person of a heartbeat.
+func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, error) {
+	if w.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.Timeout)
+		defer cancel()
+	}
+	totals, err := p.agent.Wake(ctx, agent.PersonID(w.Person), agent.Wake{
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools,
+	}, w.Episode+"/"+w.Tick.UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		return schedule.Ended{}, err
+	}
+	return schedule.Ended{
+		OK: totals.Reason == agent.Completed || totals.Reason == "", Reason: string(totals.Reason),
+		ModelCalls: totals.Steps, TokensIn: totals.TokensIn, TokensOut: totals.TokensOut, CostUSD: totals.CostUSD,
+	}, nil
+}
+
+// zone is a person's time zone.
+func (p *program) zone(person string) string {
+	var zone string
+	err := p.store.View(context.Background(), func(tx memory.Tx) error {
+		_, known, err := agent.Home(tx, agent.PersonID(person))
+		zone = known.Zone
+		return err
+	})
+	if err != nil {
+		p.log.Error("cannot look up a person's zone", "person", person, "error", err)
+	}
+	return zone
+}
+
+// alarm tells the owners of a heartbeat in trouble.
+func (p *program) alarm(ctx context.Context, heartbeat, text string) {
+	p.log.Warn("heartbeat in trouble", "heartbeat", heartbeat, "text", text)
+	owners := people(p.config.Access.Owners)
+	if len(owners) == 0 {
+		owners = []agent.PersonID{"web:me"}
+	}
+	err := p.store.Update(ctx, func(tx memory.Tx) error {
+		for _, owner := range owners {
+			address, _, err := agent.Home(tx, owner)
+			if err != nil {
+				return err
+			}
+			if err := agent.Send(tx, agent.Reply{Kind: agent.Notice, Text: text, Heartbeat: heartbeat, Address: address}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		p.log.Error("cannot tell the owners", "error", err)
+	}
+	p.hub.Outgoing()
+}
+
+// expired hands a timer that fell due to its session.
+func (p *program) expired(_ context.Context, tx memory.Tx, row memory.DueRow) error {
+	session, err := agent.Expired(tx, row)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.fired, session) {
+		p.fired = append(p.fired, session)
+	}
+	return nil
+}
+
+func (p *program) lookAtFired() {
+	p.mu.Lock()
+	fired := p.fired
+	p.fired = nil
+	p.mu.Unlock()
+	for _, session := range fired {
+		if p.wants(session) {
+			p.agent.Look(session)
+		}
+	}
+}
+
+// wants reports whether a session is one of the people that this process serves.
+func (p *program) wants(session string) bool {
+	if owner := agent.WakeOwner(session); owner != "" {
+		return p.serves(owner)
+	}
+	parts := strings.SplitN(session, ":", 4)
+	if len(parts) == 4 && parts[2] == "dm" {
+		name, _, _ := strings.Cut(parts[3], "~")
+		name, _, _ = strings.Cut(name, ":")
+		return p.serves(agent.PersonID(parts[0] + ":" + name))
+	}
+	return p.serves("")
+}
