@@ -24,32 +24,29 @@ func WakeOwner(session string) PersonID {
 	return PersonID(person)
 }
 
-// Wake runs a small turn of its own for a person and returns when it has ended. tick names the heartbeat's tick:
-// one that was woken before is not woken again, and gives zero totals. When ctx ends, what runs goes on without being waited for.
-func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake, tick string) (Totals, error) {
+// Wake runs a small turn of its own for a person and returns when it has ended. If the last one was cut off and is
+// not settled yet, it is taken on instead of another being begun. When ctx ends, the run is ended too.
+func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake) (Totals, error) {
+	session := WakeSession(w.Heartbeat, id)
 	var person Person
+	cutOff := false
 	err := ag.Store.View(ctx, func(tx memory.Tx) (err error) {
-		w.Route, person, err = Home(tx, id)
+		if w.Route, person, err = Home(tx, id); err != nil {
+			return err
+		}
+		cutOff, err = unsettled(tx, session)
 		return err
 	})
 	if err != nil {
 		return Totals{}, fmt.Errorf("wake for %s: %w", id, err)
 	}
-	session := WakeSession(w.Heartbeat, id)
-	ended := make(chan Totals, 1)
-	ag.mu.Lock()
-	ag.ended[session] = ended
-	ag.mu.Unlock()
-	defer func() {
-		ag.mu.Lock()
-		delete(ag.ended, session)
-		ag.mu.Unlock()
-	}()
-	fresh, err := ag.Receive(ctx, Message{
-		Keys: []string{"wake/" + session + "/" + tick}, Session: session, Provenance: Heartbeat,
-		From: person, At: time.Now(), Address: w.Route, Wake: &w,
-	})
-	if err != nil || !fresh {
+	ended := ag.awaitEnd(session)
+	defer ag.forgetEnd(session)
+	if cutOff {
+		ag.look(session)
+	} else if _, err := ag.Receive(ctx, Message{
+		Session: session, Provenance: Heartbeat, From: person, At: time.Now(), Address: w.Route, Wake: &w,
+	}); err != nil {
 		return Totals{}, err
 	}
 	select {
@@ -61,6 +58,30 @@ func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake, tick string) (To
 	case <-ag.ctx.Done():
 		return Totals{}, errClosing
 	}
+}
+
+// unsettled reports whether a session has a turn or mail from before.
+func unsettled(tx memory.Tx, session string) (bool, error) {
+	turn, err := OpenTurn(tx, session)
+	if err != nil || turn != "" {
+		return turn != "", err
+	}
+	mail, err := tx.Inbox().List(session)
+	return len(mail) > 0, err
+}
+
+func (ag *Agent) awaitEnd(session string) <-chan Totals {
+	ended := make(chan Totals, 1)
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	ag.ended[session] = ended
+	return ended
+}
+
+func (ag *Agent) forgetEnd(session string) {
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	delete(ag.ended, session)
 }
 
 // stopWake ends the run of a wake that took too long.

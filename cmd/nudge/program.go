@@ -173,7 +173,7 @@ func (p *program) tools() ([]agent.Tool, error) {
 	}
 	tools = append(tools, notify.New(p.store))
 	return append(tools, heartbeat.Tools(heartbeat.Config{
-		Store: p.store, Folder: dirs.Path, Changed: func() { p.clock.Look() },
+		Store: p.store, Changed: func() { p.clock.Look() },
 	})...), nil
 }
 
@@ -235,15 +235,16 @@ func spec(c config.Condition) schedule.Spec {
 	return s
 }
 
-// condition builds the check of a heartbeat. Files of workspaces, which conditions made in conversations look at,
-// are confined to them.
-func (p *program) condition(s schedule.Spec) (schedule.Condition, error) {
-	files := p.config.WorkspaceDir(p.dataDir)
-	if inside, err := filepath.Rel(files, s.Path); s.Kind == "file" && filepath.IsAbs(s.Path) && err == nil && filepath.IsLocal(inside) {
-		s.Path = inside
-		return condition.New(s, condition.Env{Dir: files, Confined: true})
+// condition builds the check of a heartbeat. One that was made in a conversation sees only its person's workspace.
+func (p *program) condition(h schedule.Heartbeat) (schedule.Condition, error) {
+	if h.By == "" {
+		return condition.New(h.Condition, condition.Env{Dir: p.dataDir})
 	}
-	return condition.New(s, condition.Env{Dir: p.dataDir})
+	folder, err := p.dirs().Path(agent.PersonID(h.By))
+	if err != nil {
+		return nil, err
+	}
+	return condition.New(h.Condition, condition.Env{Dir: folder, Confined: true})
 }
 
 // wake runs a small turn of its own for one person of a heartbeat.
@@ -255,7 +256,7 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 	}
 	totals, err := p.agent.Wake(ctx, agent.PersonID(w.Person), agent.Wake{
 		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools,
-	}, w.Episode+"/"+w.Tick.UTC().Format(time.RFC3339Nano))
+	})
 	if err != nil {
 		return schedule.Ended{}, err
 	}

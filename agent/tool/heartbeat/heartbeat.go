@@ -25,8 +25,6 @@ const conditionSchema = `{"type":"object","properties":{"kind":{"enum":["always"
 // Config is what the tools need.
 type Config struct {
 	Store memory.Store
-	// Folder is the person's workspace, in which a file condition looks.
-	Folder func(agent.PersonID) (string, error)
 	// Changed is called after a heartbeat was made or ended.
 	Changed func()
 }
@@ -101,15 +99,8 @@ func (c Config) read(in agent.Invocation) (schedule.Heartbeat, schedule.Schedule
 	if h.Zone == "" {
 		h.Zone = in.Person.Zone
 	}
-	if h.Condition.Kind == "file" {
-		if !filepath.IsLocal(args.Condition.Path) {
-			return h, none, errors.New("condition.path must name a file in the workspace")
-		}
-		folder, err := c.Folder(in.Person.ID)
-		if err != nil {
-			return h, none, errors.New("the workspace cannot be opened now")
-		}
-		h.Condition.Path = filepath.Join(folder, args.Condition.Path)
+	if h.Condition.Kind == "file" && !filepath.IsLocal(args.Condition.Path) {
+		return h, none, errors.New("condition.path must name a file in the workspace")
 	}
 	if args.Until != "" {
 		until, err := time.Parse(time.RFC3339, args.Until)

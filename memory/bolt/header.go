@@ -1,0 +1,137 @@
+package bolt
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+)
+
+// The layout of a bbolt file, as far as it must be known before the file is mapped. Reading a mapped page that the
+// file no longer has would end the process, and so would a free list that claims to be larger than memory.
+const (
+	pageHeaderSize = 16 // id 8, flags 2, count 2, overflow 4
+	metaSize       = 64 // magic 4, version 4, page size 4, flags 4, root 16, free list 8, pages 8, number 8, sum 8
+	metaMagic      = 0xED0CDAED
+	metaVersion    = 2
+	freelistFlag   = 0x10
+	noFreelist     = ^uint64(0)
+	manyFree       = 0xffff // the count that means: the true count is the first id
+
+	minPageSize, maxPageSize = 1 << 10, 16 << 20
+)
+
+// meta is one of a file's two heads. The newer one that is whole counts.
+type meta struct {
+	pageSize int64
+	freelist uint64 // page of the free list
+	pages    uint64 // how many the file must have
+	number   uint64 // of the transaction that wrote it
+}
+
+// inspect reads the heads and the free list of a bbolt file and says what is wrong with them. spare is false when
+// one of the two heads is damaged, which the other makes good.
+func inspect(f *os.File) (spare bool, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	size := info.Size()
+	if size == 0 {
+		return false, errors.New("it is empty")
+	}
+	m, spare, err := newestMeta(f, size)
+	if err != nil {
+		return false, err
+	}
+	if need := m.pages * uint64(m.pageSize); m.pages > uint64(size) || uint64(size) < need {
+		return false, fmt.Errorf("it has %d bytes of %d and was cut off", size, need)
+	}
+	if m.freelist == noFreelist {
+		return false, errors.New("it has no list of free pages, so another program wrote it")
+	}
+	if err := checkFreelist(f, m); err != nil {
+		return false, err
+	}
+	return spare, nil
+}
+
+// newestMeta returns the head that counts, and whether both are whole.
+func newestMeta(f io.ReaderAt, size int64) (m meta, both bool, err error) {
+	first, ok := readMeta(f, 0)
+	if ok {
+		second, ok := readMeta(f, first.pageSize)
+		if ok && second.number > first.number {
+			return second, true, nil
+		}
+		return first, ok, nil
+	}
+	// Without the first head the page size, and so the place of the second, is not known.
+	for at := int64(minPageSize); at <= maxPageSize && at < size; at *= 2 {
+		if m, ok := readMeta(f, at); ok && m.pageSize == at {
+			return m, false, nil
+		}
+	}
+	return m, false, errors.New("it is no data file, or both its heads are damaged")
+}
+
+// readMeta reads the head in the page at an offset; false means that there is no whole one.
+func readMeta(f io.ReaderAt, at int64) (m meta, ok bool) {
+	var page [pageHeaderSize + metaSize]byte
+	if _, err := f.ReadAt(page[:], at); err != nil {
+		return m, false
+	}
+	b, native := page[pageHeaderSize:], binary.NativeEndian
+	sum := fnv.New64a()
+	_, _ = sum.Write(b[:metaSize-8]) // a hash takes everything
+	if native.Uint32(b) != metaMagic || native.Uint32(b[4:]) != metaVersion || native.Uint64(b[56:]) != sum.Sum64() {
+		return m, false
+	}
+	m = meta{
+		pageSize: int64(native.Uint32(b[8:])),
+		freelist: native.Uint64(b[32:]),
+		pages:    native.Uint64(b[40:]),
+		number:   native.Uint64(b[48:]),
+	}
+	return m, m.pageSize >= minPageSize && m.pageSize <= maxPageSize
+}
+
+// checkFreelist reads the list of free pages: a page that is free by mistake would be written over.
+func checkFreelist(f io.ReaderAt, m meta) error {
+	bad := errors.New("its list of free pages is damaged")
+	if m.freelist < 2 || m.freelist >= m.pages {
+		return bad
+	}
+	r := bufio.NewReader(io.NewSectionReader(f, int64(m.freelist)*m.pageSize, int64(m.pages-m.freelist)*m.pageSize))
+	var head [pageHeaderSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return fmt.Errorf("its list of free pages cannot be read: %w", err)
+	}
+	native := binary.NativeEndian
+	if native.Uint64(head[:]) != m.freelist || native.Uint16(head[8:]) != freelistFlag {
+		return bad
+	}
+	var word [8]byte
+	next := func() (uint64, error) {
+		_, err := io.ReadFull(r, word[:])
+		return native.Uint64(word[:]), err
+	}
+	count := uint64(native.Uint16(head[10:]))
+	if count == manyFree {
+		var err error
+		if count, err = next(); err != nil {
+			return bad
+		}
+	}
+	for last := uint64(1); count > 0; count-- {
+		id, err := next()
+		if err != nil || id <= last || id >= m.pages {
+			return bad
+		}
+		last = id
+	}
+	return nil
+}

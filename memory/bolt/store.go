@@ -1,0 +1,160 @@
+// Package bolt is the store of one machine: one bbolt file that one process holds at a time.
+//
+// All writing goes through one goroutine. It takes every [Store.Update] that waits, runs their functions in one
+// bbolt transaction and commits once, so that many callers share the price of one sync to disk and a lone caller
+// waits for nobody. Reading goes on beside it, each [Store.View] over the state of the last commit.
+//
+// A file that cannot be trusted is refused before it is mapped, and damage met later comes back as an error that
+// wraps [memory.ErrDamaged]: a page that is bad fails the calls that touch it and no others. A damaged file is
+// never written to at opening and never replaced. What cannot be caught is a page that was overwritten with a whole
+// page of another place, so that bbolt walks in a circle; bbolt keeps no sums of its pages that would tell.
+//
+// Inside the file each place of package memory has a bucket. A session's journal has a bucket of its own below
+// the journal's: appending touches the end of that session's tree only, whatever its length. Names are kept as
+// they are, any bytes; where a number or another key follows a name in one key, the name is escaped so that order
+// is kept.
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"nudge/memory"
+)
+
+var (
+	// ErrNewer is wrapped by the error for a data file that a newer version of the program wrote.
+	ErrNewer = errors.New("the data file was written by a newer version of this program")
+	// ErrNested is wrapped by the error for a transaction opened inside the function of an Update, which would
+	// wait for itself.
+	ErrNested = errors.New("a transaction was opened inside another")
+)
+
+// Options say how a data file is opened. The zero value works.
+type Options struct {
+	// LockWait bounds the wait for another process to let go of the file; 0 means one second.
+	LockWait time.Duration
+	// Log gets a warning for what was put right or borne at opening; nil is silent.
+	Log *slog.Logger
+
+	maxBytes int // above which the file does not grow; tests fill a small disk with it
+}
+
+// Store is a [memory.Store] in one file. All methods may be called concurrently.
+type Store struct {
+	path string
+	file *os.File // bbolt's own handle, which holds the lock
+	db   *bbolt.DB
+	log  *slog.Logger
+
+	mu     sync.Mutex // guards closed, and the order of begun.Add and begun.Wait
+	closed bool
+	begun  sync.WaitGroup // calls of View and Update under way
+	close  func() error
+
+	writer writer
+	broken atomic.Pointer[error] // set once when the state of the file in memory is no longer known
+}
+
+var _ memory.Store = (*Store)(nil)
+
+// View runs fn over the state of the last commit, on the caller's goroutine. A panic in fn goes on to the caller.
+// A View inside a View's function is a mistake, though a harmless one until the file has outgrown its mapping.
+func (s *Store) View(ctx context.Context, fn func(memory.Tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.begin(); err != nil {
+		return fmt.Errorf("read %s: %w", s.path, err)
+	}
+	defer s.begun.Done()
+	// A bad page can point outside the file; reading there shall be a panic, which is caught, not the process's end.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	b, err := s.db.Begin(false)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.path, err)
+	}
+	t := &tx{path: s.path, bolt: b}
+	defer func() {
+		t.ended = true
+		if e := b.Rollback(); err == nil && e != nil {
+			err = fmt.Errorf("end the reading of %s: %w", s.path, e)
+		}
+	}()
+	return fn(t)
+}
+
+// Update runs fn on the writer's goroutine, so fn must not wait for anything that itself needs the store. When
+// fn ends its goroutine, as a failing test does, that comes back as an error too. The error of a commit goes to
+// every call that shared it, and the store stays usable unless it cannot tell whether the commit took place.
+func (s *Store) Update(ctx context.Context, fn func(memory.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.begin(); err != nil {
+		return fmt.Errorf("write %s: %w", s.path, err)
+	}
+	defer s.begun.Done()
+	return s.writer.do(ctx, fn)
+}
+
+// Close waits for the calls that have begun, then ends the writer and lets go of the file. It must not be called
+// inside a transaction's function.
+func (s *Store) Close() error {
+	if s.writer.isCaller() {
+		return fmt.Errorf("close %s: %w", s.path, ErrNested)
+	}
+	return s.close()
+}
+
+// begin admits one call, which must end with s.begun.Done.
+func (s *Store) begin() error {
+	if s.writer.isCaller() {
+		return ErrNested
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return memory.ErrClosed
+	}
+	if err := s.broken.Load(); err != nil {
+		return *err
+	}
+	s.begun.Add(1)
+	return nil
+}
+
+// shut is Close's work, done once.
+func (s *Store) shut() (err error) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.begun.Wait()
+	s.writer.stop()
+	// While the lock is still held, or the note of the next holder would go instead.
+	if e := removeHolder(s.path); e != nil {
+		s.log.Warn("the note of who holds the data file stays behind", "error", e)
+	}
+	if s.writer.stuck {
+		// bbolt still waits for a transaction that can never end; the lock goes with the file's handle.
+		return s.file.Close()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("close", s.path, p)
+		}
+	}()
+	if e := s.db.Close(); e != nil {
+		return fmt.Errorf("close %s: %w", s.path, e)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package bolt
+
+import (
+	"fmt"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"nudge/memory"
+)
+
+// table keeps its rows in a bucket of its own, which is made with the first row.
+type table struct {
+	tx   *tx
+	name string
+}
+
+func (t table) Get(key string) (value []byte, found bool, err error) {
+	defer t.tx.guard(t.tx.enter(), &err)
+	if err := t.check(key); err != nil {
+		return nil, false, fmt.Errorf("get a row: %w", err)
+	}
+	all, err := t.tx.reading(tablesBucket)
+	if err != nil {
+		return nil, false, fmt.Errorf("get row %q of table %q: %w", key, t.name, err)
+	}
+	b := all.Bucket([]byte(t.name))
+	if b == nil {
+		return nil, false, nil
+	}
+	lent, found := get(b, []byte(key))
+	if !found {
+		return nil, false, nil
+	}
+	return clone(lent), true, nil
+}
+
+func (t table) Put(key string, value []byte) (err error) {
+	defer t.tx.guard(t.tx.enter(), &err)
+	if err := t.check(key); err != nil {
+		return fmt.Errorf("put a row: %w", err)
+	}
+	all, err := t.tx.writing(tablesBucket)
+	if err != nil {
+		return fmt.Errorf("put row %q of table %q: %w", key, t.name, err)
+	}
+	b, err := all.CreateBucketIfNotExists([]byte(t.name))
+	if err == nil {
+		err = b.Put([]byte(key), clone(value))
+	}
+	if err != nil {
+		return fmt.Errorf("put row %q of table %q: %w", key, t.name, err)
+	}
+	return nil
+}
+
+func (t table) Delete(key string) (err error) {
+	defer t.tx.guard(t.tx.enter(), &err)
+	if err := t.check(key); err != nil {
+		return fmt.Errorf("delete a row: %w", err)
+	}
+	all, err := t.tx.writing(tablesBucket)
+	if err != nil {
+		return fmt.Errorf("delete row %q of table %q: %w", key, t.name, err)
+	}
+	b := all.Bucket([]byte(t.name))
+	if b == nil {
+		return nil
+	}
+	if err := b.Delete([]byte(key)); err != nil {
+		return fmt.Errorf("delete row %q of table %q: %w", key, t.name, err)
+	}
+	return nil
+}
+
+func (t table) Scan(prefix string, fn func(key string, value []byte) error) (err error) {
+	defer t.tx.guard(t.tx.enter(), &err)
+	return t.scan(prefix, []byte(prefix), false, fn)
+}
+
+func (t table) ScanBack(prefix string, fn func(key string, value []byte) error) (err error) {
+	defer t.tx.guard(t.tx.enter(), &err)
+	return t.scan(prefix, keyAfter(prefix), true, fn)
+}
+
+func (t table) scan(prefix string, from []byte, back bool, fn func(key string, value []byte) error) error {
+	if err := checkName("table", t.name); err != nil {
+		return fmt.Errorf("scan a table: %w", err)
+	}
+	all, err := t.tx.reading(tablesBucket)
+	if err != nil {
+		return fmt.Errorf("scan table %q: %w", t.name, err)
+	}
+	open := func() *bbolt.Bucket { return all.Bucket([]byte(t.name)) }
+	return t.tx.walk(open, from, back, func(k, v []byte) error {
+		key := string(k)
+		if !strings.HasPrefix(key, prefix) {
+			return memory.ErrStop
+		}
+		value := clone(v)
+		t.tx.user = true
+		err := fn(key, value)
+		t.tx.user = false
+		return err
+	})
+}
+
+// check refuses a bad name of the table or the row.
+func (t table) check(key string) error {
+	if err := checkName("table", t.name); err != nil {
+		return err
+	}
+	return checkName("row", key)
+}
+
+// keyAfter returns the first key after all that begin with prefix, nil when there is none.
+func keyAfter(prefix string) []byte {
+	after := []byte(prefix)
+	for i := len(after) - 1; i >= 0; i-- {
+		if after[i] < 0xff {
+			after[i]++
+			return after[:i+1]
+		}
+	}
+	return nil
+}

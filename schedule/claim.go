@@ -1,0 +1,508 @@
+package schedule
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// dueRow is a row that is due, with what had to be found out about it outside the claiming transaction.
+type dueRow struct {
+	memory.DueRow
+	timer func(ctx context.Context, tx memory.Tx, row memory.DueRow) error // nil for a heartbeat's row
+
+	name, zone string // zone is "" in the row that asks for the heartbeat's zones to be found
+	retry      bool
+	stored     []byte // the heartbeat as it stood when people was computed; nil when there is none
+	heartbeat  Heartbeat
+	people     map[string][]string // by zone
+}
+
+// tick is a claimed tick of a heartbeat for the people of one zone. One goroutine owns it.
+type tick struct {
+	key       string // of the heartbeat's due row for the zone
+	heartbeat Heartbeat
+	zone      string
+	people    []string
+	at        time.Time // the instant for which it is due
+	retry     bool      // brings a failed run back
+	late      bool      // makes up for a missed tick
+	before    Zone      // what was remembered when it was claimed
+}
+
+// claimed is what one claiming transaction brought.
+type claimed struct {
+	ticks []*tick
+	fired bool
+}
+
+// due finds the rows that are due and this clock's to carry out, and the instant of the first that is not due yet.
+func (c *Clock) due(ctx context.Context, now time.Time) (rows []*dueRow, next time.Time, err error) {
+	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
+		rows, next = nil, time.Time{}
+		err := tx.Due().Scan(func(row memory.DueRow) error {
+			if row.At.After(now) {
+				next = row.At
+				return memory.ErrStop
+			}
+			if due := c.sort(row); due != nil {
+				rows = append(rows, due)
+			}
+			if len(rows) >= batch && c.config.Only == nil {
+				return memory.ErrStop
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return readHeartbeats(tx, rows)
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("look for what is due: %w", err)
+	}
+	return c.findPeople(rows), next, nil
+}
+
+// sort tells a row's kind; nil when it is none of this clock's.
+func (c *Clock) sort(row memory.DueRow) *dueRow {
+	kind, rest, _ := strings.Cut(row.Key, "/")
+	if kind == "heartbeat" || kind == "heartbeat-retry" {
+		name, zone, _ := strings.Cut(rest, "/")
+		return &dueRow{DueRow: row, name: name, zone: zone, retry: kind == "heartbeat-retry"}
+	}
+	for prefix, timer := range c.config.Timers {
+		if strings.HasPrefix(row.Key, prefix) {
+			return &dueRow{DueRow: row, timer: timer}
+		}
+	}
+	return nil
+}
+
+func readHeartbeats(tx memory.Tx, rows []*dueRow) error {
+	known := map[string][]byte{}
+	for _, row := range rows {
+		if row.timer != nil {
+			continue
+		}
+		if _, read := known[row.name]; !read {
+			stored, _, err := tx.Table(tableHeartbeats).Get(row.name)
+			if err != nil {
+				return err
+			}
+			known[row.name] = stored
+		}
+		row.stored = known[row.name]
+	}
+	return nil
+}
+
+// findPeople finds for whom the rows are due and leaves out those with nobody whom this clock serves.
+func (c *Clock) findPeople(rows []*dueRow) []*dueRow {
+	var mine []*dueRow
+	for _, row := range rows {
+		if row.timer == nil && row.stored != nil {
+			if err := json.Unmarshal(row.stored, &row.heartbeat); err != nil {
+				c.config.Log.Error("read a heartbeat", "heartbeat", row.name, "error", err)
+				row.stored = nil
+			}
+			row.people = row.heartbeat.byZone(c.config.Zone)
+		}
+		if c.serves(row) {
+			mine = append(mine, row)
+		}
+	}
+	return mine
+}
+
+func (c *Clock) serves(row *dueRow) bool {
+	if c.config.Only == nil || row.timer != nil {
+		return true
+	}
+	people := row.people[row.zone]
+	if row.zone == "" {
+		people = row.heartbeat.For
+	}
+	return len(c.served(people)) > 0
+}
+
+func (c *Clock) served(people []string) []string {
+	if c.config.Only == nil {
+		return people
+	}
+	var served []string
+	for _, person := range people {
+		if c.config.Only(person) {
+			served = append(served, person)
+		}
+	}
+	return served
+}
+
+// claim takes the rows out of the index or moves them to their next instants, in one transaction. If that fails, each
+// row gets a transaction of its own, and a row that still fails is put off, so that it holds nothing else up.
+func (c *Clock) claim(ctx context.Context, rows []*dueRow, now time.Time) (claimed, error) {
+	all, err := c.claimTogether(ctx, rows, now)
+	if err == nil || ctx.Err() != nil {
+		return all, err
+	}
+	all = claimed{}
+	for _, row := range rows {
+		one, err := c.claimTogether(ctx, []*dueRow{row}, now)
+		if err != nil {
+			c.config.Log.Error("claim what is due", "key", row.Key, "error", err)
+			if err := c.putOff(ctx, row, now); err != nil {
+				return all, err
+			}
+			continue
+		}
+		all.ticks = append(all.ticks, one.ticks...)
+		all.fired = all.fired || one.fired
+	}
+	return all, nil
+}
+
+func (c *Clock) claimTogether(ctx context.Context, rows []*dueRow, now time.Time) (claimed, error) {
+	var all claimed
+	err := c.config.Store.Update(ctx, func(tx memory.Tx) error {
+		all = claimed{}
+		for _, row := range rows {
+			current, found, err := tx.Due().Get(row.Key)
+			if err != nil {
+				return fmt.Errorf("claim due row %q: %w", row.Key, err)
+			}
+			if !found || !current.At.Equal(row.At) {
+				continue
+			}
+			if row.timer != nil {
+				if err := fire(ctx, tx, row); err != nil {
+					return err
+				}
+				all.fired = true
+				continue
+			}
+			t, err := c.claimHeartbeat(tx, row, now)
+			if err != nil {
+				return fmt.Errorf("claim due row %q: %w", row.Key, err)
+			}
+			if t != nil {
+				all.ticks = append(all.ticks, t)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return claimed{}, err
+	}
+	return all, nil
+}
+
+func (c *Clock) putOff(ctx context.Context, row *dueRow, now time.Time) error {
+	return c.config.Store.Update(ctx, func(tx memory.Tx) error {
+		current, found, err := tx.Due().Get(row.Key)
+		if err != nil || !found || !current.At.Equal(row.At) {
+			return err
+		}
+		current.At = now.Add(time.Minute)
+		return tx.Due().Put(current)
+	})
+}
+
+// fire does what a timer is for and removes its row, unless that moved it.
+func fire(ctx context.Context, tx memory.Tx, row *dueRow) error {
+	if err := row.timer(ctx, tx, row.DueRow); err != nil {
+		return fmt.Errorf("fire timer %q: %w", row.Key, err)
+	}
+	current, found, err := tx.Due().Get(row.Key)
+	if err == nil && found && current.At.Equal(row.At) {
+		err = tx.Due().Remove(row.Key)
+	}
+	if err != nil {
+		return fmt.Errorf("remove timer %q: %w", row.Key, err)
+	}
+	return nil
+}
+
+// claimHeartbeat claims a heartbeat's row. It gives nil when there is nothing to carry out.
+func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, now time.Time) (*tick, error) {
+	stored, _, err := tx.Table(tableHeartbeats).Get(row.name)
+	if err != nil {
+		return nil, err
+	}
+	if row.stored == nil || row.heartbeat.resting() != "" {
+		return nil, tx.Due().Remove(row.Key)
+	}
+	if !bytes.Equal(stored, row.stored) {
+		return nil, nil // changed in between: the next look finds it as it now is
+	}
+	state, err := loadState(tx, row.name)
+	if err != nil {
+		return nil, err
+	}
+	claim := &claiming{clock: c, tx: tx, row: row, state: state, now: now}
+	t, err := claim.do()
+	if err != nil {
+		return nil, err
+	}
+	if t == nil && state.finished() {
+		if err := claim.end(state.overReason(row.heartbeat)); err != nil {
+			return nil, err
+		}
+	}
+	return t, state.save(tx, row.name)
+}
+
+// claiming is the claim of one heartbeat's row in one transaction.
+type claiming struct {
+	clock *Clock
+	tx    memory.Tx
+	row   *dueRow
+	state *State
+	now   time.Time
+}
+
+func (c *claiming) do() (*tick, error) {
+	if c.row.zone == "" {
+		if err := c.tx.Due().Remove(c.row.Key); err != nil {
+			return nil, err
+		}
+		return nil, c.sync(c.row.At, true)
+	}
+	if err := c.sync(c.now, false); err != nil {
+		return nil, err
+	}
+	zone := c.state.Zones[c.row.zone]
+	if zone == nil || zone.Over && !c.row.retry {
+		return nil, c.tx.Due().Remove(c.row.Key)
+	}
+	if c.row.retry {
+		return c.retry(zone)
+	}
+	return c.tick(zone)
+}
+
+// sync gives each zone in which people live a due row and takes away those of zones that nobody lives in any more. When
+// the heartbeat was saved, every zone gets its row anew.
+func (c *claiming) sync(from time.Time, saved bool) error {
+	h := c.row.heartbeat
+	for name := range c.row.people {
+		zone, known := c.state.Zones[name]
+		if known && (!saved || zone.Over) {
+			continue
+		}
+		if !known {
+			zone = &Zone{}
+			c.state.Zones[name] = zone
+		}
+		timed, err := h.timed(name)
+		if err != nil {
+			return c.end(err.Error())
+		}
+		if err := c.advance(name, zone, timed.Next(from)); err != nil {
+			return err
+		}
+	}
+	for name := range c.state.Zones {
+		if len(c.row.people[name]) > 0 || c.clock.isGoing(heartbeatKey(h.Name, name)) {
+			continue
+		}
+		delete(c.state.Zones, name)
+		for _, key := range []string{heartbeatKey(h.Name, name), retryKey(h.Name, name)} {
+			if err := c.tx.Due().Remove(key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// advance writes the zone's next instant, or notes that there is none.
+func (c *claiming) advance(name string, zone *Zone, next time.Time) error {
+	h := c.row.heartbeat
+	key := heartbeatKey(h.Name, name)
+	if next.IsZero() || !h.Until.IsZero() && next.After(h.Until) {
+		zone.Over = true
+		return c.tx.Due().Remove(key)
+	}
+	return c.tx.Due().Put(memory.DueRow{Key: key, At: next})
+}
+
+func (c *claiming) end(reason string) error {
+	h := c.row.heartbeat
+	h.Ended = reason
+	return errors.Join(c.state.unplace(c.tx, h.Name), h.put(c.tx))
+}
+
+// retry claims the row that brings a failed run back. A tick that is going on, or due as well, makes it needless.
+func (c *claiming) retry(zone *Zone) (*tick, error) {
+	if err := c.tx.Due().Remove(c.row.Key); err != nil {
+		return nil, err
+	}
+	if until := c.row.heartbeat.Until; !until.IsZero() && c.now.After(until) {
+		zone.close()
+		return nil, nil
+	}
+	own, found, err := c.tx.Due().Get(heartbeatKey(c.row.name, c.row.zone))
+	if err != nil || found && !own.At.After(c.now) {
+		return nil, err
+	}
+	going, err := c.settleOpen(zone)
+	if err != nil || going {
+		return nil, err
+	}
+	return c.open(zone, c.row.At, true), nil
+}
+
+// tick claims a heartbeat's own tick, the last one that is due: those before it were missed.
+func (c *claiming) tick(zone *Zone) (*tick, error) {
+	h := c.row.heartbeat
+	timed, err := h.timed(c.row.zone)
+	if err != nil {
+		return nil, c.end(err.Error())
+	}
+	last := timed.latest(c.row.At, c.now)
+	if err := c.advance(c.row.zone, zone, timed.Next(last)); err != nil {
+		return nil, err
+	}
+	if last.After(c.row.At) {
+		reason := fmt.Sprintf("missed: the clock did not run until after %s", inWords(last))
+		if err := c.record(c.row.At, Slept, reason); err != nil {
+			return nil, err
+		}
+	}
+	going, err := c.settleOpen(zone)
+	switch {
+	case err != nil:
+		return nil, err
+	case going:
+		return nil, c.record(last, Dropped, "overlap: the tick before was still going on")
+	case !h.Until.IsZero() && last.After(h.Until):
+		return nil, nil
+	}
+	if late := c.now.Sub(last); late > h.lateness() {
+		return nil, c.record(last, Slept, fmt.Sprintf("missed: %s late", late.Round(time.Second)))
+	}
+	// This tick is the retry as well: its row may be due in the same transaction.
+	if !zone.Retry.IsZero() && !zone.Retry.After(c.now) {
+		if err := c.tx.Due().Remove(retryKey(h.Name, c.row.zone)); err != nil {
+			return nil, err
+		}
+	}
+	return c.open(zone, last, false), nil
+}
+
+// settleOpen reports whether the zone's tick before is going on. One that is open and that nobody carries out was left
+// by a program that stopped.
+func (c *claiming) settleOpen(zone *Zone) (going bool, err error) {
+	if c.clock.isGoing(heartbeatKey(c.row.name, c.row.zone)) {
+		return true, nil
+	}
+	if zone.Claim.IsZero() {
+		return false, nil
+	}
+	err = c.record(zone.Claim, Unknown, stoppedReason)
+	zone.Claim = time.Time{}
+	return false, err
+}
+
+func (c *claiming) open(zone *Zone, at time.Time, retry bool) *tick {
+	zone.Claim = at.UTC()
+	before := *zone
+	before.Done = append([]string(nil), zone.Done...)
+	return &tick{
+		key:       heartbeatKey(c.row.name, c.row.zone),
+		heartbeat: c.row.heartbeat,
+		zone:      c.row.zone,
+		people:    c.clock.served(c.row.people[c.row.zone]),
+		at:        zone.Claim,
+		retry:     retry,
+		late:      c.now.Sub(at) > onTime,
+		before:    before,
+	}
+}
+
+func (c *claiming) record(at time.Time, word, reason string) error {
+	return c.state.record(c.tx, c.row.name, Outcome{Tick: at, Zone: c.row.zone, Word: word, Reason: reason})
+}
+
+const stoppedReason = "the program stopped before the tick was over"
+
+// recover records the ticks that a program left open that was killed.
+func (c *Clock) recover(ctx context.Context) error {
+	open, err := c.openStates(ctx)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	err = c.config.Store.Update(ctx, func(tx memory.Tx) error {
+		for _, name := range open {
+			if err := recoverOne(tx, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record the ticks that were left open: %w", err)
+	}
+	return nil
+}
+
+// openStates lists the heartbeats that this clock serves and that have an open tick.
+func (c *Clock) openStates(ctx context.Context) (names []string, err error) {
+	var open []Heartbeat
+	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
+		open = nil
+		return tx.Table(tableStates).Scan("", func(name string, value []byte) error {
+			if !bytes.Contains(value, []byte(`"claim":`)) {
+				return nil
+			}
+			h, found, err := find(tx, name)
+			if found {
+				open = append(open, h)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for ticks that were left open: %w", err)
+	}
+	for _, h := range open {
+		if len(c.served(h.For)) > 0 {
+			names = append(names, h.Name)
+		}
+	}
+	return names, nil
+}
+
+func recoverOne(tx memory.Tx, name string) error {
+	h, found, err := find(tx, name)
+	if err != nil || !found {
+		return err
+	}
+	state, err := loadState(tx, name)
+	if err != nil {
+		return err
+	}
+	for zoneName, zone := range state.Zones {
+		if zone.Claim.IsZero() {
+			continue
+		}
+		outcome := Outcome{Tick: zone.Claim, Zone: zoneName, Word: Unknown, Reason: stoppedReason}
+		if err := state.record(tx, name, outcome); err != nil {
+			return err
+		}
+		zone.Claim = time.Time{}
+	}
+	if state.finished() {
+		if err := End(tx, name, state.overReason(h)); err != nil {
+			return err
+		}
+	}
+	return state.save(tx, name)
+}

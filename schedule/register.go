@@ -1,0 +1,296 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// Save adds a heartbeat or changes the one of that name. It falls due from now on. What was remembered of the
+// condition is kept only if the condition is the same; counters, outcomes and a pause are kept. It refuses what
+// [Heartbeat.Validate] refuses, and a name that a heartbeat of somebody else's bears and that has not ended.
+//
+// A clock that runs must be told by [Clock.Look] after the transaction.
+func Save(tx memory.Tx, h Heartbeat, now time.Time) error {
+	if err := h.Validate(); err != nil {
+		return err
+	}
+	old, found, err := find(tx, h.Name)
+	if err != nil {
+		return err
+	}
+	if found && old.Ended == "" && old.By != h.By {
+		return fmt.Errorf("save heartbeat %s: %s made one of that name; take another name", h.Name, maker(old.By))
+	}
+	state, err := loadState(tx, h.Name)
+	if err != nil {
+		return err
+	}
+	if err := state.unplace(tx, h.Name); err != nil {
+		return err
+	}
+	h.Ended = ""
+	if found && old.Ended == "" && h.Paused == "" {
+		h.Paused = old.Paused
+	}
+	state.renew(old, h)
+	if err := state.save(tx, h.Name); err != nil {
+		return err
+	}
+	if err := h.put(tx); err != nil {
+		return err
+	}
+	if h.Paused != "" {
+		return nil
+	}
+	return place(tx, h.Name, now)
+}
+
+// renew forgets what the change from old to h makes untrue.
+func (s *State) renew(old, h Heartbeat) {
+	for name, zone := range s.Zones {
+		switch {
+		case old.Ended != "":
+			s.Zones[name] = &Zone{Claim: zone.Claim}
+		case !old.Condition.same(h.Condition):
+			s.Zones[name] = zone.afresh()
+		}
+		s.Zones[name].Over = h.MaxTicks > 0 && s.Zones[name].Woke >= h.MaxTicks
+	}
+}
+
+// place puts the row that tells the clock to find the zones of a heartbeat's people. Asking for a zone may need a
+// transaction of its own, so that it cannot be done in this one.
+func place(tx memory.Tx, name string, now time.Time) error {
+	if err := tx.Due().Put(memory.DueRow{Key: heartbeatKey(name, ""), At: now}); err != nil {
+		return fmt.Errorf("put heartbeat %s into the due index: %w", name, err)
+	}
+	return nil
+}
+
+func maker(by string) string {
+	if by == "" {
+		return "the config"
+	}
+	return by
+}
+
+func (h Heartbeat) put(tx memory.Tx) error {
+	if err := putJSON(tx.Table(tableHeartbeats), h.Name, h); err != nil {
+		return fmt.Errorf("save heartbeat %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+func find(tx memory.Tx, name string) (Heartbeat, bool, error) {
+	var h Heartbeat
+	found, err := getJSON(tx.Table(tableHeartbeats), name, &h)
+	if err != nil {
+		return Heartbeat{}, false, fmt.Errorf("load heartbeat %s: %w", name, err)
+	}
+	return h, found, nil
+}
+
+// ErrNoHeartbeat is wrapped by the error for a name that no heartbeat bears.
+var ErrNoHeartbeat = errors.New("no such heartbeat")
+
+// Load gives the heartbeat of that name. For a name that none bears the error wraps [ErrNoHeartbeat] and lists
+// those that there are.
+func Load(tx memory.Tx, name string) (Heartbeat, error) {
+	if name != "" && len(name) <= memory.MaxID {
+		h, found, err := find(tx, name)
+		if err != nil || found {
+			return h, err
+		}
+	}
+	all, err := List(tx)
+	if err != nil {
+		return Heartbeat{}, err
+	}
+	names := make([]string, len(all))
+	for i, h := range all {
+		names[i] = h.Name
+	}
+	known := "there is none yet"
+	if len(names) > 0 {
+		known = "there are: " + strings.Join(names, ", ")
+	}
+	return Heartbeat{}, fmt.Errorf("load heartbeat %q: %w; %s", name, ErrNoHeartbeat, known)
+}
+
+// List gives all heartbeats in order of name, those that are paused or have ended too.
+func List(tx memory.Tx) ([]Heartbeat, error) {
+	var list []Heartbeat
+	err := tx.Table(tableHeartbeats).Scan("", func(key string, value []byte) error {
+		var h Heartbeat
+		if err := json.Unmarshal(value, &h); err != nil {
+			return fmt.Errorf("row %q: %w", key, err)
+		}
+		list = append(list, h)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list heartbeats: %w", err)
+	}
+	return list, nil
+}
+
+// Remove takes a heartbeat away with all that is remembered of it. A run that it woke goes on.
+func Remove(tx memory.Tx, name string) error {
+	if _, err := Load(tx, name); err != nil {
+		return err
+	}
+	state, err := loadState(tx, name)
+	if err != nil {
+		return err
+	}
+	if err := state.unplace(tx, name); err != nil {
+		return err
+	}
+	var keys []string
+	err = tx.Table(tableTicks).Scan(name+"/", func(key string, _ []byte) error {
+		keys = append(keys, key)
+		return nil
+	})
+	for _, key := range keys {
+		err = errors.Join(err, tx.Table(tableTicks).Delete(key))
+	}
+	err = errors.Join(err, tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name))
+	if err != nil {
+		return fmt.Errorf("remove heartbeat %s: %w", name, err)
+	}
+	return nil
+}
+
+// End stops a heartbeat for good and keeps what is remembered of it, so that [Why] can tell. The reason is a short
+// text. One that has ended keeps its first reason.
+func End(tx memory.Tx, name, reason string) error {
+	return rest(tx, name, func(h *Heartbeat) {
+		if h.Ended == "" {
+			h.Ended = reason
+		}
+	})
+}
+
+// Pause stops a heartbeat until [Resume]. The reason is a short text. A run that it woke goes on.
+func Pause(tx memory.Tx, name, reason string) error {
+	if reason == "" {
+		reason = "no reason was given"
+	}
+	return rest(tx, name, func(h *Heartbeat) { h.Paused = reason })
+}
+
+func rest(tx memory.Tx, name string, change func(*Heartbeat)) error {
+	h, err := Load(tx, name)
+	if err != nil {
+		return err
+	}
+	state, err := loadState(tx, name)
+	if err != nil {
+		return err
+	}
+	change(&h)
+	if err := state.unplace(tx, name); err != nil {
+		return err
+	}
+	return h.put(tx)
+}
+
+// Resume lets a paused heartbeat fall due again, from now on: ticks of the pause were not missed. One that is not
+// paused is left as it is, and one that has ended is refused. A clock that runs must be told by [Clock.Look].
+func Resume(tx memory.Tx, name string, now time.Time) error {
+	h, err := Load(tx, name)
+	switch {
+	case err != nil:
+		return err
+	case h.Ended != "":
+		return fmt.Errorf("resume heartbeat %s: it has ended: %s", name, h.Ended)
+	case h.Paused == "":
+		return nil
+	}
+	h.Paused = ""
+	if err := h.put(tx); err != nil {
+		return err
+	}
+	return place(tx, name, now)
+}
+
+// endRemoved is the reason why a heartbeat ended that is no longer in the config.
+const endRemoved = "it was taken out of the config"
+
+// Reconcile makes the heartbeats of the config those given: new ones are added, changed ones changed, missing ones
+// ended. Those made in chat are left alone, and so are unchanged ones, with their due instants. One that cannot be
+// saved is named in the error and does not keep the others back.
+func Reconcile(ctx context.Context, store memory.Store, config []Heartbeat, now time.Time) error {
+	var refused error
+	err := store.Update(ctx, func(tx memory.Tx) error {
+		refused = nil
+		wanted := map[string]bool{}
+		for _, h := range config {
+			h.By, h.Paused, h.Ended = "", "", ""
+			if err := h.Validate(); err != nil {
+				refused = errors.Join(refused, fmt.Errorf("heartbeat %q: %w", h.Name, err))
+				wanted[h.Name] = true
+				continue
+			}
+			if wanted[h.Name] {
+				refused = errors.Join(refused, fmt.Errorf("heartbeat.name: %q stands twice in the config", h.Name))
+				continue
+			}
+			wanted[h.Name] = true
+			if err := reconcileOne(tx, h, now, &refused); err != nil {
+				return err
+			}
+		}
+		return endMissing(tx, wanted)
+	})
+	if err != nil {
+		return fmt.Errorf("take over the heartbeats of the config: %w", err)
+	}
+	return refused
+}
+
+func reconcileOne(tx memory.Tx, h Heartbeat, now time.Time, refused *error) error {
+	old, found, err := find(tx, h.Name)
+	if err != nil {
+		return err
+	}
+	if found && old.By != "" && old.Ended == "" {
+		*refused = errors.Join(*refused, fmt.Errorf("heartbeat.name: %s made a heartbeat %q in chat; take another name", old.By, h.Name))
+		return nil
+	}
+	same := old
+	same.Paused, same.Ended = "", ""
+	if found && old.Ended != endRemoved && equal(same, h) {
+		return nil
+	}
+	return Save(tx, h, now)
+}
+
+// equal compares the heartbeats as they are stored: an empty list and none are the same.
+func equal(a, b Heartbeat) bool {
+	one, errOne := json.Marshal(a)
+	two, errTwo := json.Marshal(b)
+	return errOne == nil && errTwo == nil && string(one) == string(two)
+}
+
+func endMissing(tx memory.Tx, wanted map[string]bool) error {
+	all, err := List(tx)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		if h.By != "" || h.Ended != "" || wanted[h.Name] {
+			continue
+		}
+		if err := End(tx, h.Name, endRemoved); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,410 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"nudge/memory"
+)
+
+const (
+	alarmAfter   = 3 // failures in a row
+	firstBackoff = time.Minute
+	maxBackoff   = time.Hour
+	maxReason    = 300 // bytes
+)
+
+// verdict is what became of a tick.
+type verdict struct {
+	word   string
+	reason string
+	used   Ended                  // the sum over all woken runs
+	wakes  bool                   // somebody was woken
+	change func(z *Zone) []string // changes what is remembered and gives what the owners must hear; may be nil
+}
+
+// take checks the tick's condition, decides and wakes.
+func (c *Clock) take(ctx context.Context, t *tick) verdict {
+	finding, err := c.check(ctx, t)
+	if ctx.Err() != nil {
+		return verdict{word: Unknown, reason: "the program was stopped before the check was over"}
+	}
+	if err != nil {
+		reason := clip(err.Error(), maxReason)
+		return verdict{word: Failed, reason: reason, change: func(z *Zone) []string { return z.checkFailed(reason) }}
+	}
+	if wake, reason := t.judge(finding, c.wall()); !wake {
+		return verdict{word: Slept, reason: reason, change: func(z *Zone) []string { return z.slept(finding) }}
+	}
+	if err := c.openEpisode(ctx, t, finding); err != nil {
+		c.config.Log.Error("open an episode", "heartbeat", t.heartbeat.Name, "error", err)
+		return verdict{word: Failed, reason: "nobody was woken: what was found could not be stored"}
+	}
+	return c.wakeAll(ctx, t, finding)
+}
+
+// check looks once, within the condition's time, as one of a bounded number of checks.
+func (c *Clock) check(ctx context.Context, t *tick) (finding Finding, err error) {
+	select {
+	case c.checks <- struct{}{}:
+	case <-ctx.Done():
+		return Finding{}, ctx.Err()
+	}
+	defer func() { <-c.checks }()
+	limit := t.heartbeat.Condition.Limit()
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = c.protect("the condition", func() error {
+		condition, err := c.config.Conditions(t.heartbeat)
+		if err != nil {
+			return fmt.Errorf("the condition cannot be built: %w", err)
+		}
+		finding, err = condition.Check(limited, t.before.Digest)
+		return err
+	})
+	switch {
+	case err == nil:
+		finding.Evidence = clip(finding.Evidence, MaxEvidence)
+		return finding, nil
+	case errors.Is(limited.Err(), context.DeadlineExceeded):
+		return Finding{}, fmt.Errorf("the check was not over after %s", shortDuration(limit))
+	}
+	return Finding{}, fmt.Errorf("the check failed: %w", err)
+}
+
+// protect turns a panic of foreign code into an error.
+func (c *Clock) protect(who string, do func() error) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			c.config.Log.Error("caught a panic", "of", who, "panic", caught, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s panicked: %v", who, caught)
+		}
+	}()
+	return do()
+}
+
+// judge decides whether what was found wakes anybody, and why not.
+func (t *tick) judge(f Finding, now time.Time) (wake bool, reason string) {
+	spec, z := t.heartbeat.Condition, t.before
+	switch {
+	case !f.True && f.State != "" && z.Digest == "":
+		return false, "this was the first look: what it saw is what later looks are compared with"
+	case !f.True && f.State != "":
+		return false, "nothing had changed"
+	case !f.True:
+		return false, "the condition was false"
+	case f.State == "" && z.True && !spec.Level():
+		return false, "the condition was still true, and had woken already"
+	case now.Before(z.Retry) && !t.retry:
+		return false, fmt.Sprintf("backing off until %s after a failed run", z.Retry.UTC().Format(time.RFC3339))
+	case spec.Cooldown > 0 && now.Before(z.LastWake.Add(spec.Cooldown)):
+		return false, fmt.Sprintf("cooling down until %s", z.LastWake.Add(spec.Cooldown).UTC().Format(time.RFC3339))
+	}
+	return true, ""
+}
+
+// slept notes a look that wakes nobody.
+func (z *Zone) slept(f Finding) []string {
+	said := z.checkWorked()
+	if !f.True {
+		if f.State != "" {
+			z.Digest = f.State
+		}
+		z.True, z.Failures, z.Warned = false, 0, false
+		z.close()
+	}
+	return said
+}
+
+// close ends what was pending.
+func (z *Zone) close() {
+	z.Pending, z.Found, z.Done, z.Retry = false, "", nil, time.Time{}
+}
+
+// checkFailed leaves the state as it is: a check that failed is neither true nor false.
+func (z *Zone) checkFailed(reason string) []string {
+	z.Errors++
+	if z.Errors < alarmAfter || z.Alarmed {
+		return nil
+	}
+	z.Alarmed = true
+	return []string{fmt.Sprintf("its check failed %d times in a row: %s", z.Errors, reason)}
+}
+
+func (z *Zone) checkWorked() []string {
+	z.Errors = 0
+	if !z.Alarmed {
+		return nil
+	}
+	z.Alarmed = false
+	return []string{"its check works again"}
+}
+
+// openEpisode notes the stretch in which the condition is true before anybody hears of it, so that a program that
+// stopped goes on in the same one.
+func (c *Clock) openEpisode(ctx context.Context, t *tick, f Finding) error {
+	t.before.open(t.heartbeat.Condition, f, t.at, t.retry)
+	return c.config.Store.Update(ctx, func(tx memory.Tx) error {
+		h, found, err := find(tx, t.heartbeat.Name)
+		if err != nil || !found || !h.Condition.same(t.heartbeat.Condition) {
+			return err
+		}
+		state, err := loadState(tx, t.heartbeat.Name)
+		if err != nil {
+			return err
+		}
+		zone := state.Zones[t.zone]
+		if zone == nil || !zone.Claim.Equal(t.at) {
+			return nil
+		}
+		zone.Episode, zone.Pending, zone.Found, zone.Done = t.before.Episode, true, t.before.Found, t.before.Done
+		return state.save(tx, t.heartbeat.Name)
+	})
+}
+
+// open chooses the episode: a pending one goes on unless it is about something else.
+func (z *Zone) open(spec Spec, f Finding, at time.Time, retry bool) {
+	goesOn := z.Pending && z.Found == f.State
+	if spec.Always() {
+		goesOn = z.Pending && retry
+	}
+	switch {
+	case goesOn:
+	case z.True && f.State == "" && !spec.Always():
+		z.Done = nil
+	default:
+		z.Episode, z.Done = at.Format(time.RFC3339Nano), nil
+	}
+	z.Pending, z.Found = true, f.State
+}
+
+// run is how one person's run ended.
+type run struct {
+	person string
+	ended  Ended
+}
+
+// wakeAll wakes the people whose runs of the episode have not ended well yet, and waits for their runs.
+func (c *Clock) wakeAll(ctx context.Context, t *tick, f Finding) verdict {
+	var people []string
+	for _, person := range t.people {
+		if !t.before.isDone(person) {
+			people = append(people, person)
+		}
+	}
+	runs := make([]run, len(people))
+	var all sync.WaitGroup
+	for i, person := range people {
+		runs[i] = run{person: person, ended: Ended{Reason: "stopped before the person was woken"}}
+		select {
+		case c.runs <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		all.Go(func() {
+			defer func() { <-c.runs }()
+			runs[i].ended = c.wake(ctx, t.waking(person, f))
+		})
+	}
+	all.Wait()
+	return t.sumUp(runs, f, c.wall(), ctx.Err() != nil)
+}
+
+func (t *tick) waking(person string, f Finding) Waking {
+	h := t.heartbeat
+	return Waking{
+		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Prompt: h.Prompt,
+		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Tick: t.at, Timeout: h.RunTimeout,
+	}
+}
+
+func (c *Clock) wake(ctx context.Context, waking Waking) (ended Ended) {
+	err := c.protect("the woken run", func() error {
+		var err error
+		ended, err = c.config.Wake(ctx, waking)
+		return err
+	})
+	if err != nil {
+		ended.OK, ended.Reason = false, err.Error()
+	}
+	return ended
+}
+
+// sumUp makes one verdict of all runs.
+func (t *tick) sumUp(runs []run, f Finding, now time.Time, stopped bool) verdict {
+	v := verdict{word: Woke, wakes: true}
+	var well []string
+	for _, r := range runs {
+		v.used.ModelCalls += r.ended.ModelCalls
+		v.used.TokensIn += r.ended.TokensIn
+		v.used.TokensOut += r.ended.TokensOut
+		v.used.CostUSD += r.ended.CostUSD
+		if r.ended.OK {
+			well = append(well, r.person)
+		} else if v.reason == "" {
+			v.reason = clip(fmt.Sprintf("the run for %s: %s", r.person, r.ended.Reason), maxReason)
+		}
+	}
+	switch {
+	case len(well) == len(runs):
+		v.reason = "the condition was true: woke " + strings.Join(well, ", ")
+		if t.heartbeat.Condition.Always() {
+			v.reason = "woke " + strings.Join(well, ", ")
+		}
+		v.reason = clip(v.reason, maxReason)
+		v.change = func(z *Zone) []string { return z.endedWell(f, now) }
+	case stopped:
+		v.word = Unknown
+		v.reason = clip("the program was stopped: "+v.reason, maxReason)
+		v.change = func(z *Zone) []string { z.Done = append(z.Done, well...); return z.checkWorked() }
+	default:
+		v.word = Failed
+		v.change = func(z *Zone) []string { return z.runFailed(well, v.reason, now) }
+	}
+	return v
+}
+
+func (z *Zone) endedWell(f Finding, now time.Time) []string {
+	said := z.checkWorked()
+	if z.Warned {
+		said = append(said, "its runs end well again")
+	}
+	z.True, z.Digest = f.State == "", f.State
+	z.Failures, z.Warned = 0, false
+	z.LastWake = now.UTC()
+	z.Woke++
+	z.close()
+	return said
+}
+
+func (z *Zone) runFailed(well []string, reason string, now time.Time) []string {
+	said := z.checkWorked()
+	z.Done = append(z.Done, well...)
+	z.Failures++
+	z.Retry = now.Add(backoff(z.Failures)).UTC()
+	if z.Failures >= alarmAfter && !z.Warned {
+		z.Warned = true
+		said = append(said, fmt.Sprintf("the runs that it wakes failed %d times in a row: %s", z.Failures, reason))
+	}
+	return said
+}
+
+// backoff is how long to wait after so many failed runs in a row.
+func backoff(failures int) time.Duration {
+	wait := firstBackoff
+	for range failures - 1 {
+		if wait *= 2; wait >= maxBackoff {
+			return maxBackoff
+		}
+	}
+	return wait
+}
+
+// finish records the tick's outcome, though ctx may have ended, and tells the owners what they must hear.
+func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
+	ctx = context.WithoutCancel(ctx)
+	var said []string
+	err := c.config.Store.Update(ctx, func(tx memory.Tx) (err error) {
+		said, err = t.settle(tx, v)
+		return err
+	})
+	if err != nil {
+		// The claim stays in the store, and the next tick records this one as unknown.
+		c.config.Log.Error("record the outcome of a tick", "heartbeat", t.heartbeat.Name, "outcome", v.word, "error", err)
+		return
+	}
+	c.config.Log.Debug("tick", "heartbeat", t.heartbeat.Name, "zone", t.zone, "outcome", v.word, "reason", v.reason)
+	if v.word == Failed || v.wakes {
+		c.Look() // a row to try again may stand before all others
+	}
+	for _, text := range said {
+		if c.config.Alarm == nil {
+			continue
+		}
+		text = fmt.Sprintf("heartbeat %q: %s", t.heartbeat.Name, text)
+		_ = c.protect("the alarm", func() error { c.config.Alarm(ctx, t.heartbeat.Name, text); return nil })
+	}
+}
+
+// settle writes what became of the tick. A heartbeat that was removed or whose zone was taken away in the meantime
+// gets no more than its outcome, if that.
+func (t *tick) settle(tx memory.Tx, v verdict) (said []string, err error) {
+	name := t.heartbeat.Name
+	h, found, err := find(tx, name)
+	if err != nil || !found {
+		return nil, err
+	}
+	state, err := loadState(tx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}); err != nil {
+		return nil, err
+	}
+	state.Counters.add(v)
+	if zone := state.Zones[t.zone]; zone != nil && zone.Claim.Equal(t.at) {
+		if said, err = t.settleZone(tx, h, state, zone, v); err != nil {
+			return nil, fmt.Errorf("settle a tick of heartbeat %s: %w", name, err)
+		}
+	}
+	return said, state.save(tx, name)
+}
+
+func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict) (said []string, err error) {
+	zone.Claim = time.Time{}
+	before := zone.Retry
+	same := h.Condition.same(t.heartbeat.Condition)
+	if v.change != nil && same {
+		said = v.change(zone)
+	}
+	if h.MaxTicks > 0 && zone.Woke >= h.MaxTicks {
+		zone.Over = true
+		if err := tx.Due().Remove(heartbeatKey(h.Name, t.zone)); err != nil {
+			return nil, err
+		}
+	}
+	if state.finished() && h.resting() == "" {
+		h.Ended = state.overReason(h)
+		if err := h.put(tx); err != nil {
+			return nil, err
+		}
+	}
+	retry := retryKey(h.Name, t.zone)
+	switch {
+	case zone.Retry.After(before) && h.resting() == "":
+		return said, tx.Due().Put(memory.DueRow{Key: retry, At: zone.Retry})
+	case zone.Retry.IsZero() && !before.IsZero():
+		return said, tx.Due().Remove(retry)
+	}
+	return said, nil
+}
+
+func (c *Counters) add(v verdict) {
+	if v.wakes {
+		c.Wakes++
+	}
+	c.ModelCalls += v.used.ModelCalls
+	c.TokensIn += v.used.TokensIn
+	c.TokensOut += v.used.TokensOut
+	c.CostUSD += v.used.CostUSD
+}
+
+// clip makes a text valid UTF-8 of at most so many bytes.
+func clip(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

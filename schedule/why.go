@@ -1,0 +1,133 @@
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// Report tells why a heartbeat did or did not wake.
+type Report struct {
+	Heartbeat Heartbeat
+	Next      []time.Time // the next three instants over all its zones; none when it is paused or has ended
+	Outcomes  []Outcome   // newest first; about the last 200
+	Counters  Counters
+	State     State
+}
+
+// Why reports on the heartbeat of that name. For a name that none bears the error wraps [ErrNoHeartbeat] and lists
+// those that there are.
+func Why(tx memory.Tx, name string) (Report, error) {
+	h, err := Load(tx, name)
+	if err != nil {
+		return Report{}, err
+	}
+	state, err := loadState(tx, name)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Heartbeat: h, Counters: state.Counters, State: *state}
+	err = tx.Table(tableTicks).ScanBack(name+"/", func(key string, value []byte) error {
+		var outcome Outcome
+		if err := json.Unmarshal(value, &outcome); err != nil {
+			return fmt.Errorf("row %q: %w", key, err)
+		}
+		report.Outcomes = append(report.Outcomes, outcome)
+		return nil
+	})
+	if err == nil && h.resting() == "" {
+		report.Next, err = upcoming(tx, h, state)
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("tell why heartbeat %s did or did not wake: %w", name, err)
+	}
+	return report, nil
+}
+
+// upcoming reads the next instants from the due index, which holds the first of each zone.
+func upcoming(tx memory.Tx, h Heartbeat, state *State) ([]time.Time, error) {
+	var all []time.Time
+	add := func(row memory.DueRow, zone string, counts bool) error {
+		timed, err := h.timed(zone)
+		if err != nil {
+			return err
+		}
+		if counts {
+			all = append(all, row.At.In(timed.zone))
+		}
+		all = append(all, timed.Upcoming(row.At, 3)...)
+		return nil
+	}
+	for zone := range state.Zones {
+		row, found, err := tx.Due().Get(heartbeatKey(h.Name, zone))
+		if err == nil && found {
+			err = add(row, zone, true)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		row, found, err := tx.Due().Get(heartbeatKey(h.Name, ""))
+		if err == nil && found {
+			err = add(row, h.Zone, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	all = slices.DeleteFunc(all, func(at time.Time) bool { return !h.Until.IsZero() && at.After(h.Until) })
+	slices.SortFunc(all, time.Time.Compare)
+	all = slices.CompactFunc(all, time.Time.Equal)
+	return all[:min(3, len(all))], nil
+}
+
+// String tells the report in plain words, one outcome a line. Instants stand in the zone of the outcome; where that is
+// not the heartbeat's own, the line names it.
+func (r Report) String() string {
+	var text strings.Builder
+	h := r.Heartbeat
+	zone := h.Zone
+	if zone == "" {
+		zone = "each person's own zone"
+	}
+	fmt.Fprintf(&text, "heartbeat %s: %s (%s), condition %s, for %s\n",
+		h.Name, h.Cron, zone, h.Condition.Kind, clip(strings.Join(h.For, ", "), maxReason))
+	if resting := h.resting(); resting != "" {
+		text.WriteString(resting + "\n")
+	}
+	for i, at := range r.Next {
+		word := "next:"
+		if i > 0 {
+			word = "then:"
+		}
+		fmt.Fprintf(&text, "%s %s\n", word, inWords(at))
+	}
+	c := r.Counters
+	fmt.Fprintf(&text, "%d ticks, %d wakes, %d model calls, %d tokens in, %d out, %.4f USD\n",
+		c.Ticks, c.Wakes, c.ModelCalls, c.TokensIn, c.TokensOut, c.CostUSD)
+	if len(r.Outcomes) == 0 {
+		text.WriteString("no tick yet\n")
+	}
+	for _, outcome := range r.Outcomes {
+		text.WriteString(outcome.line(h.Zone) + "\n")
+	}
+	return text.String()
+}
+
+func (o Outcome) line(own string) string {
+	at := o.Tick
+	suffix := ""
+	if location, err := loadZone(o.Zone); err == nil {
+		at = at.In(location)
+	}
+	if o.Zone != own {
+		suffix = "  (" + o.Zone + ")"
+	}
+	reason := strings.Join(strings.Fields(o.Reason), " ")
+	return fmt.Sprintf("%s  %-7s %s%s", at.Format(time.DateTime), o.Word, reason, suffix)
+}
