@@ -194,14 +194,6 @@ func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, 
 // answered journals the model's answer and settles what was reserved for it.
 func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.Duration) error {
 	t := a.state.turn
-	calls := make([]model.Call, len(answer.Calls))
-	used := map[string]bool{}
-	for i, c := range answer.Calls {
-		for a.state.calls[c.ID] || used[c.ID] {
-			c.ID += "_" // some servers number the calls of every answer from one
-		}
-		used[c.ID], calls[i] = true, c
-	}
 	cost := Money(answer.Usage.In)*a.Spec.PriceIn + Money(answer.Usage.Out)*a.Spec.PriceOut
 	if !answer.Usage.Known {
 		cost = asked.Reserve // unknown is not free
@@ -210,7 +202,7 @@ func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.
 	a.fresh = true
 	return a.add(modelCallEntry{
 		Turn: t.id, Run: t.run, Step: asked.Step, Model: answer.Model, Text: answer.Text, Reasoning: answer.Reasoning,
-		Calls: calls, Finish: answer.Finish, Usage: answer.Usage, Cost: cost, Took: took,
+		Calls: answer.Calls, Finish: answer.Finish, Usage: answer.Usage, Cost: cost, Took: took,
 	})
 }
 

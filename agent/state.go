@@ -25,7 +25,6 @@ type state struct {
 	turn    *turn           // the one that is not settled
 	turns   int
 	cards   map[string]*card // of this session, decided or not
-	calls   map[string]bool  // ids of the view's calls
 }
 
 // turn is what is known of a turn that is not settled.
@@ -84,7 +83,7 @@ type call struct {
 const bare = "interrupted, outcome unknown: the record of this call is missing"
 
 func newState(session string) *state {
-	return &state{session: session, cards: map[string]*card{}, calls: map[string]bool{}}
+	return &state{session: session, cards: map[string]*card{}}
 }
 
 // load folds a session's journal.
@@ -166,7 +165,7 @@ func (s *state) apply(e entry, at time.Time) {
 func (s *state) beginTurn(e *turnEntry) {
 	if e.Provenance == Heartbeat {
 		// A wake knows nothing of the wakes before it but what the last one said.
-		s.view, s.bytes, s.plan, s.calls = nil, 0, "", map[string]bool{}
+		s.view, s.bytes, s.plan = nil, 0, ""
 	}
 	s.turns++
 	s.turn = &turn{id: e.Turn, provenance: e.Provenance, person: e.Person, address: e.Address, wake: e.Wake}
@@ -176,9 +175,6 @@ func (s *state) beginTurn(e *turnEntry) {
 func (s *state) answered(e *modelCallEntry) {
 	if len(e.Calls) > 0 || e.Text != "" {
 		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
-	}
-	for _, c := range e.Calls {
-		s.calls[c.ID] = true
 	}
 	t := s.turn
 	if t == nil {

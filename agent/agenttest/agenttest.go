@@ -110,7 +110,7 @@ func Do(calls ...model.Call) model.Answer {
 	return model.Answer{Calls: calls, Finish: model.FinishCalls}
 }
 
-// Results are the results since the last user message, by the id that the script gave the call.
+// Results are the results since the last user message, by call.
 func Results(req model.Request) map[string]string {
 	results := map[string]string{}
 	for _, msg := range req.Messages {
@@ -118,7 +118,7 @@ func Results(req model.Request) map[string]string {
 		case model.User:
 			clear(results)
 		case model.ToolRole:
-			results[strings.TrimRight(msg.CallID, "_")] = msg.Text
+			results[msg.CallID] = msg.Text
 		}
 	}
 	return results
