@@ -174,6 +174,23 @@ func WaitingCards(tx memory.Tx, fn func(WaitingCard) error) error {
 	})
 }
 
+// WaitingCardOf gives the card with an id, if it awaits a decision.
+func WaitingCardOf(tx memory.Tx, id string) (Reply, bool, error) {
+	if id == "" || len(id) > memory.MaxID {
+		return Reply{}, false, nil
+	}
+	data, found, err := tx.Table(tableWaiting).Get(id)
+	if err != nil || !found {
+		return Reply{}, false, err
+	}
+	var w WaitingCard
+	if err := json.Unmarshal(data, &w); err != nil {
+		return Reply{}, false, fmt.Errorf("read the waiting card %s: %w", id, err)
+	}
+	w.Reply.Address = w.Conversation
+	return w.Reply, true, nil
+}
+
 // FindCard is the session that a card belongs to. A card that was never asked gives ErrUnknownCard.
 func FindCard(tx memory.Tx, card string) (string, error) {
 	if card == "" || len(card) > memory.MaxID {
@@ -228,7 +245,7 @@ func (a *actor) decide(l letter, k *card) error {
 		}
 		return a.close(k, decidedEntry{Verdict: Expire})
 	case k.verdict != "":
-		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, Text: k.outcome(l.From.Zone)})
+		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
 		return nil
 	case !a.entitled(k, k.Policy, l.From.ID):
 		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
@@ -258,7 +275,7 @@ func (a *actor) tellDecider(l letter, k *card) {
 }
 
 func (a *actor) refuse(l letter, text string) error {
-	a.say(Reply{Kind: Fault, ID: l.Decision.Card, Address: l.Address, Text: text})
+	a.say(Reply{Kind: Fault, ID: l.Decision.Card, Address: l.Address, To: l.From.ID, Text: text})
 	return nil
 }
 

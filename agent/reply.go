@@ -67,6 +67,9 @@ type Reply struct {
 
 	*Totals // settled
 
+	// To is the one person who is meant, where others listen: whoever pressed a button that was not theirs.
+	To PersonID `json:"to,omitempty"`
+
 	// Address is the conversation in which it is said.
 	Address string `json:"-"`
 }

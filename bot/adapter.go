@@ -19,9 +19,18 @@ type Adapter interface {
 	// Listen gives what people say to in until ctx ends or there is no more to come, and returns only after
 	// everything it began has ended. It acknowledges a thing to its platform only after in has returned without an error.
 	Listen(ctx context.Context, in Receiver) error
-	// Say says one reply in the conversation r.Address, and returns the platform's name for what was said, if it has
-	// one. key is the same for every try of the same reply. An error that is not a [*SendError] is taken as passing.
-	Say(ctx context.Context, key string, r agent.Reply) (receipt string, err error)
+	// Say says one reply in its conversation, and returns the platform's name for what was said, if it can be changed
+	// or referred to later. An error that is not a [*SendError] is taken as passing.
+	Say(ctx context.Context, d Delivery) (receipt string, err error)
+}
+
+// Delivery is one reply on its way to its conversation, which is d.Address.
+type Delivery struct {
+	agent.Reply
+	// Key is the same for every try of the same reply and no other; "" for progress, which is not tried again.
+	Key string
+	// Earlier is, for a mark about a card, the receipt that the card got in this conversation; "" when unknown.
+	Earlier string
 }
 
 // Abilities is what a platform can show. Texts are split and cards are worded by it.
@@ -48,6 +57,9 @@ type Event struct {
 	Text    string          // plain, unescaped, without the bot's own mention
 	Click   *agent.Decision // a button of a card
 	Stop    bool            // the Stop button
+	// Overheard says that nobody spoke to the bot: words in a thread without a mention. They are taken only if a
+	// conversation of the bot's lives there.
+	Overheard bool
 }
 
 // Admission is what became of an event.
@@ -58,12 +70,15 @@ const (
 	Taken   Admission = iota // it is on disk and will be answered
 	Repeat                   // it was received before
 	Refused                  // its person is not allowed in
+	Ignored                  // it was overheard where the bot has no part
 )
 
 // Receiver takes what adapters hear.
 type Receiver interface {
 	// Receive returns after the event is on disk. After an error it is not, and must not be acknowledged.
 	Receive(ctx context.Context, e Event) (Admission, error)
+	// Card gives a card that still awaits a decision, for a form that is filled in from it.
+	Card(ctx context.Context, id string) (card agent.Reply, waiting bool, err error)
 }
 
 // SendError says what is known of a reply that could not be said.

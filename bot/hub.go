@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type Hub struct {
 	closed   map[Adapter]bool
 	queues   map[string]*queue // by conversation; only those with something to say
 	cursor   uint64            // the last parcel that was looked at
+	taken    map[uint64]bool   // parcels that are in a queue or being said
 	asked    int               // looks asked for
 	looked   int               // of these, how many were begun and have ended
 	serving  sync.WaitGroup
@@ -65,32 +67,23 @@ func NewHub(c Config) *Hub {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Hub{Config: c, look: make(chan struct{}, 1), ending: make(chan struct{}), queues: map[string]*queue{}, closed: map[Adapter]bool{}}
+	h := &Hub{Config: c, look: make(chan struct{}, 1), ending: make(chan struct{}), queues: map[string]*queue{}, taken: map[uint64]bool{}, closed: map[Adapter]bool{}}
 	h.quiet = sync.NewCond(&h.mu)
 	return h
 }
 
 // Serve lets adapters listen and speak for the agent until each has ended, or ctx does. It may be called once.
 func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) error {
-	h.mu.Lock()
-	h.agent, h.adapters = ag, append(h.adapters, adapters...)
-	h.mu.Unlock()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	h.mu.Lock()
+	h.agent = ag
+	h.mu.Unlock()
 	h.serving.Go(func() { h.pump(ctx) })
-	h.Outgoing()
-
 	ended := make(chan error, len(adapters))
 	for _, adapter := range adapters {
-		go func() {
-			err := adapter.Listen(ctx, h)
-			if err != nil && ctx.Err() == nil {
-				err = fmt.Errorf("listen to %s: %w", adapter.Platform(), err)
-			} else {
-				err = nil
-			}
-			ended <- err
-		}()
+		h.attach(adapter)
+		go func() { ended <- h.listen(ctx, adapter) }()
 	}
 	var failed []error
 	for range adapters {
@@ -100,6 +93,36 @@ func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) e
 	close(h.ending)
 	h.serving.Wait()
 	return errors.Join(failed...)
+}
+
+// Attach lets one more adapter listen and speak while the Hub serves, until it ends or ctx does.
+func (h *Hub) Attach(ctx context.Context, adapter Adapter) error {
+	h.attach(adapter)
+	defer h.detach(adapter)
+	return h.listen(ctx, adapter)
+}
+
+func (h *Hub) listen(ctx context.Context, adapter Adapter) error {
+	if err := adapter.Listen(ctx, h); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("listen to %s: %w", adapter.Platform(), err)
+	}
+	return nil
+}
+
+// attach lets an adapter speak. What waits in the outbox for its conversations is looked for from the start.
+func (h *Hub) attach(adapter Adapter) {
+	h.mu.Lock()
+	h.adapters = append(h.adapters, adapter)
+	h.cursor = 0
+	h.mu.Unlock()
+	h.Outgoing()
+}
+
+func (h *Hub) detach(adapter Adapter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.adapters = slices.DeleteFunc(h.adapters, func(a Adapter) bool { return a == adapter })
+	delete(h.closed, adapter)
 }
 
 // Outgoing says that there may be something in the outbox. It does not block.
@@ -168,7 +191,7 @@ func (h *Hub) dispatch(ctx context.Context, parcels []memory.Parcel) {
 	for _, p := range parcels {
 		h.cursor = p.ID
 		adapter := h.serves(p.Conversation)
-		if adapter == nil || p.State == stateDead {
+		if adapter == nil || p.State == stateDead || h.taken[p.ID] {
 			continue
 		}
 		r, err := agent.ReadReply(p)
@@ -176,6 +199,7 @@ func (h *Hub) dispatch(ctx context.Context, parcels []memory.Parcel) {
 			h.Log.Error("cannot read what lies in the outbox", "error", err)
 			continue
 		}
+		h.taken[p.ID] = true
 		h.enqueue(item{adapter, p.ID, r})
 	}
 }
@@ -194,7 +218,7 @@ func (h *Hub) enqueue(it item) {
 // deliver says what a conversation's queue holds until it is empty. What was said leaves the outbox as soon as
 // nothing else waits behind it.
 func (h *Hub) deliver(address string, q *queue) {
-	var said []uint64
+	var said []spoken
 	for {
 		h.mu.Lock()
 		if len(q.items) == 0 && len(said) == 0 {
@@ -210,47 +234,98 @@ func (h *Hub) deliver(address string, q *queue) {
 		}
 		h.mu.Unlock()
 		if next == nil || len(said) >= 16 {
-			h.remove(said)
+			h.settle(said)
 			said = nil
 		}
-		if next != nil && h.say(*next) && next.parcel != 0 {
-			said = append(said, next.parcel)
+		if next == nil {
+			continue
+		}
+		if receipt, ok := h.say(*next); ok && next.parcel != 0 {
+			said = append(said, spoken{*next, receipt})
 		}
 	}
 }
 
-func (h *Hub) remove(parcels []uint64) {
-	err := h.Store.Update(context.Background(), func(tx memory.Tx) error { return tx.Outbox().Remove(parcels...) })
+// spoken is what was said and is still in the outbox.
+type spoken struct {
+	item
+	receipt string
+}
+
+// tableReceipts keeps where cards stand: conversation and card → the platform's name for the message.
+const tableReceipts = "receipt"
+
+func receiptKey(r agent.Reply) string { return r.ID + " " + r.Address }
+
+// settle takes what was said out of the outbox, and keeps the receipts of cards for the marks about them.
+func (h *Hub) settle(said []spoken) {
+	err := h.Store.Update(context.Background(), func(tx memory.Tx) error {
+		for _, s := range said {
+			if err := tx.Outbox().Remove(s.parcel); err != nil {
+				return err
+			}
+			if s.receipt == "" || s.reply.ID == "" || (s.reply.Kind != agent.Approval && s.reply.Kind != agent.Ask) {
+				continue
+			}
+			if err := tx.Table(tableReceipts).Put(receiptKey(s.reply), []byte(s.receipt)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		h.Log.Error("what was said could not be taken out of the outbox; it may be said again", "error", err)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range said {
+		delete(h.taken, s.parcel)
+	}
+}
+
+// earlier is the receipt of the card that a mark is about.
+func (h *Hub) earlier(r agent.Reply) (receipt string) {
+	if r.Kind != agent.DecidedMark || r.ID == "" {
+		return ""
+	}
+	err := h.Store.View(context.Background(), func(tx memory.Tx) error {
+		data, _, err := tx.Table(tableReceipts).Get(receiptKey(r))
+		receipt = string(data)
+		return err
+	})
+	if err != nil {
+		h.Log.Error("cannot look up where a card stands", "card", r.ID, "error", err)
+	}
+	return receipt
 }
 
 // stateDead marks a parcel that was given up.
 const stateDead = "dead"
 
 // say says one thing, with as many tries as it takes, and reports whether it was said.
-func (h *Hub) say(it item) bool {
+func (h *Hub) say(it item) (receipt string, said bool) {
+	d := Delivery{Reply: it.reply, Earlier: h.earlier(it.reply)}
+	if it.parcel != 0 {
+		d.Key = fmt.Sprint("parcel-", it.parcel)
+	}
 	wait := firstWait
 	for try := 1; ; try++ {
-		_, err := it.adapter.Say(context.Background(), fmt.Sprint("parcel-", it.parcel), it.reply)
+		receipt, err := it.adapter.Say(context.Background(), d)
 		if err == nil {
-			return true
+			return receipt, true
 		}
 		var send *SendError
 		errors.As(err, &send)
 		switch {
 		case it.parcel == 0:
-			return false // progress may be dropped
+			return "", false // progress may be dropped
 		case send != nil && send.Closed:
-			h.mu.Lock()
-			h.closed[it.adapter] = true
-			h.mu.Unlock()
-			return false
+			h.close(it)
+			return "", false
 		case send != nil && send.Gone, try >= sayTries:
 			h.Log.Error("gave up saying something", "kind", it.reply.Kind, "conversation", it.reply.Address, "error", err)
 			h.bury(it)
-			return false
+			return "", false
 		}
 		if send != nil && send.RetryAfter > 0 {
 			wait = send.RetryAfter
@@ -260,10 +335,18 @@ func (h *Hub) say(it item) bool {
 		case <-pause.C:
 		case <-h.ending: // the parcel stays in the outbox for the next start
 			pause.Stop()
-			return false
+			return "", false
 		}
 		wait = min(2*wait, longest)
 	}
+}
+
+// close gives nothing more to an adapter that can say nothing more. The parcel is left for another.
+func (h *Hub) close(it item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed[it.adapter] = true
+	delete(h.taken, it.parcel)
 }
 
 // bury keeps what could not be said, marked as given up.
@@ -315,7 +398,40 @@ func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
 	if word, rest, ok := h.command(e.Address, text); ok {
 		return h.obey(ctx, e, word, rest)
 	}
+	if e.Overheard {
+		lives, err := h.lives(ctx, e.Address)
+		if err != nil || !lives {
+			return Ignored, err
+		}
+	}
 	return h.pass(ctx, e, agent.Message{Text: e.Text, Provenance: agent.Human})
+}
+
+// lives reports whether a conversation of the bot's is held at an address.
+func (h *Hub) lives(ctx context.Context, address string) (lives bool, err error) {
+	err = h.Store.View(ctx, func(tx memory.Tx) error {
+		session, err := agent.SessionOf(tx, address)
+		if err != nil {
+			return err
+		}
+		last, err := tx.Journal().Last(session)
+		if err != nil {
+			return err
+		}
+		mail, err := tx.Inbox().List(session)
+		lives = last > 0 || len(mail) > 0
+		return err
+	})
+	return lives, err
+}
+
+// Card gives a card that still awaits a decision.
+func (h *Hub) Card(ctx context.Context, id string) (card agent.Reply, waiting bool, err error) {
+	err = h.Store.View(ctx, func(tx memory.Tx) error {
+		card, waiting, err = agent.WaitingCardOf(tx, id)
+		return err
+	})
+	return card, waiting, err
 }
 
 // allowed reports whether a person is served.

@@ -121,7 +121,7 @@ func (t *Terminal) start(ctx context.Context) error {
 		return fmt.Errorf("look for cards that wait: %w", err)
 	}
 	for _, card := range cards {
-		if _, err := t.Say(ctx, "", card); err != nil {
+		if _, err := t.Say(ctx, bot.Delivery{Reply: card}); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,8 @@ func readLines(ctx context.Context, from io.Reader, lines chan<- string) error {
 }
 
 // Say writes a reply.
-func (t *Terminal) Say(_ context.Context, _ string, r agent.Reply) (string, error) {
+func (t *Terminal) Say(_ context.Context, d bot.Delivery) (string, error) {
+	r := d.Reply
 	text := ""
 	if t.Manner == JSON {
 		line, err := json.Marshal(r)

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"strings"
+
+	"nudge/memory"
+)
+
+// Said is the kind of what a person said, in a transcript. It is never sent.
+const Said Kind = "said"
+
+// Transcript is what a conversation looks like to its people, oldest first, the newest limit lines of it: what was
+// said to the session, what it said, cards and what became of them. Answers to chat commands and receipts are not in
+// it.
+func Transcript(tx memory.Tx, session string, limit int) ([]Reply, error) {
+	var lines []Reply
+	err := tx.Journal().Read(session, 0, func(line memory.Entry) error {
+		e, err := decode(line)
+		if err != nil || e == nil {
+			return err
+		}
+		if r, ok := shown(e); ok {
+			r.Session = session
+			lines = append(lines, r)
+		}
+		return nil
+	})
+	if limit > 0 && len(lines) > limit {
+		lines = lines[len(lines)-limit:]
+	}
+	return lines, err
+}
+
+// shown is an entry as people see it; entries that they do not see give false.
+func shown(e entry) (Reply, bool) {
+	switch e := e.(type) {
+	case *messageEntry:
+		text := e.Text
+		if !e.Mark.IsZero() {
+			_, text, _ = strings.Cut(text, "\n")
+		}
+		return Reply{Kind: Said, Turn: e.Turn, By: string(e.From), Text: text}, e.Provenance == Human
+	case *notedEntry:
+		return Reply{Kind: Notify, Heartbeat: e.Heartbeat, Text: e.Note.Text}, true
+	case *modelCallEntry:
+		kind := Final
+		if len(e.Calls) > 0 {
+			kind = Progress
+		}
+		return Reply{Kind: kind, Turn: e.Turn, Run: e.Run, Text: e.Text}, e.Text != ""
+	case *toolCallEntry:
+		return Reply{Kind: Progress, Turn: e.Turn, Run: e.Run, Tool: e.Tool, Text: e.Tool}, true
+	case *cardEntry:
+		return shownCard(e), true
+	case *decidedEntry:
+		return Reply{Kind: DecidedMark, Turn: e.Turn, ID: e.Card, Tool: e.Tool, Decision: e.Verdict, By: string(e.By), Text: e.Text}, true
+	case *stoppedEntry:
+		return Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say}, e.Say != ""
+	}
+	return Reply{}, false
+}
+
+func shownCard(e *cardEntry) Reply {
+	if !e.Question {
+		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires}
+	}
+	r := Reply{Kind: Ask, Turn: e.Turn, Run: e.Run, ID: e.Card, Deadline: &e.Expires}
+	var q questionArguments
+	if err := (Invocation{Arguments: e.Arguments}).Decode(&q); err == nil {
+		r.Text, r.Choices = q.Question, q.Choices
+	}
+	return r
+}
