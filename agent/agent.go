@@ -158,8 +158,8 @@ func (ag *Agent) interrupt(session, turn string) {
 	}
 }
 
-// WaitIdle returns when no session does anything, or when ctx ends.
-func (ag *Agent) WaitIdle(ctx context.Context) error {
+// WaitIdle returns when no session does anything for which want is true, or when ctx ends. A nil want means all.
+func (ag *Agent) WaitIdle(ctx context.Context, want func(session string) bool) error {
 	stop := context.AfterFunc(ctx, func() {
 		ag.mu.Lock()
 		defer ag.mu.Unlock()
@@ -168,10 +168,20 @@ func (ag *Agent) WaitIdle(ctx context.Context) error {
 	defer stop()
 	ag.mu.Lock()
 	defer ag.mu.Unlock()
-	for len(ag.actors) > 0 && ctx.Err() == nil {
+	for ctx.Err() == nil && ag.works(want) {
 		ag.idle.Wait()
 	}
 	return ctx.Err()
+}
+
+// works reports whether a session that is wanted does something. The caller holds mu.
+func (ag *Agent) works(want func(session string) bool) bool {
+	for session := range ag.actors {
+		if want == nil || want(session) {
+			return true
+		}
+	}
+	return false
 }
 
 // Close takes no more messages up and waits for the runs that go on, until ctx ends: then it cancels them. What was
@@ -180,9 +190,9 @@ func (ag *Agent) Close(ctx context.Context) {
 	ag.mu.Lock()
 	ag.closed = true
 	ag.mu.Unlock()
-	if ag.WaitIdle(ctx) != nil {
+	if ag.WaitIdle(ctx, nil) != nil {
 		ag.cancel(errClosing)
-		_ = ag.WaitIdle(context.Background())
+		_ = ag.WaitIdle(context.Background(), nil)
 	}
 	ag.cancel(errClosing)
 }

@@ -24,6 +24,12 @@ type Adapter interface {
 	Say(ctx context.Context, d Delivery) (receipt string, err error)
 }
 
+// Resident is an adapter that is at home in some of the conversations that it serves. Where several adapters serve
+// one, such as two terminals of one person, the one that resides there speaks.
+type Resident interface {
+	Resides(address string) bool
+}
+
 // Delivery is one reply on its way to its conversation, which is d.Address.
 type Delivery struct {
 	agent.Reply

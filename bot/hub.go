@@ -21,7 +21,10 @@ type Config struct {
 	Allow  []string
 	Owners []agent.PersonID
 	Model  string // the name that people are told
-	Log    *slog.Logger
+	// FirstWait is the time before the second try to say something that could not be said; it doubles with each try
+	// after that, up to a minute. 0 means a second.
+	FirstWait time.Duration
+	Log       *slog.Logger
 }
 
 // Hub connects adapters with the agent. Its methods may be called concurrently.
@@ -66,6 +69,9 @@ const (
 func NewHub(c Config) *Hub {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.FirstWait <= 0 {
+		c.FirstWait = firstWait
 	}
 	h := &Hub{Config: c, look: make(chan struct{}, 1), ending: make(chan struct{}), queues: map[string]*queue{}, taken: map[uint64]bool{}, closed: map[Adapter]bool{}}
 	h.quiet = sync.NewCond(&h.mu)
@@ -145,14 +151,20 @@ func (h *Hub) Live(r agent.Reply) {
 	}
 }
 
-// serves finds the adapter for a conversation. The caller holds mu.
+// serves finds the adapter for a conversation: one that resides there before one that merely can speak there. The
+// caller holds mu.
 func (h *Hub) serves(address string) Adapter {
+	var found Adapter
 	for _, a := range h.adapters {
-		if !h.closed[a] && strings.HasPrefix(address, a.Platform()+":") && a.Serves(address) {
+		if h.closed[a] || !strings.HasPrefix(address, a.Platform()+":") || !a.Serves(address) {
+			continue
+		}
+		if r, ok := a.(Resident); ok && r.Resides(address) {
 			return a
 		}
+		found = a
 	}
-	return nil
+	return found
 }
 
 // pump brings what lies in the outbox to its conversations' queues until ctx ends; then it waits for what is being said.
@@ -308,7 +320,7 @@ func (h *Hub) say(it item) (receipt string, said bool) {
 	if it.parcel != 0 {
 		d.Key = fmt.Sprint("parcel-", it.parcel)
 	}
-	wait := firstWait
+	wait := h.FirstWait
 	for try := 1; ; try++ {
 		receipt, err := it.adapter.Say(context.Background(), d)
 		if err == nil {
@@ -365,8 +377,9 @@ func (h *Hub) bury(it item) {
 	}
 }
 
-// Drain returns when everything that the running adapters can say has been said, or when ctx ends.
-func (h *Hub) Drain(ctx context.Context) error {
+// Drain returns when everything has been said that the running adapters can say in conversations for which want is
+// true, or when ctx ends. A nil want means all.
+func (h *Hub) Drain(ctx context.Context, want func(address string) bool) error {
 	stop := context.AfterFunc(ctx, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -375,10 +388,20 @@ func (h *Hub) Drain(ctx context.Context) error {
 	defer stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for ctx.Err() == nil && (h.looked != h.asked || len(h.queues) > 0) {
+	for asked := h.asked; ctx.Err() == nil && (h.looked < asked || h.speaks(want)); {
 		h.quiet.Wait()
 	}
 	return ctx.Err()
+}
+
+// speaks reports whether a conversation that is wanted has something to be told. The caller holds mu.
+func (h *Hub) speaks(want func(address string) bool) bool {
+	for address := range h.queues {
+		if want == nil || want(address) {
+			return true
+		}
+	}
+	return false
 }
 
 // Receive admits what an adapter heard: strangers are refused, repeats are known, commands are answered, and all

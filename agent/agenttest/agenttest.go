@@ -239,7 +239,7 @@ func (w *World) Pass(m agent.Message) (bool, error) {
 // Rest waits until nothing runs and takes what was said out of the outbox.
 func (w *World) Rest() []agent.Reply {
 	w.T.Helper()
-	if err := w.Agent.WaitIdle(context.Background()); err != nil {
+	if err := w.Agent.WaitIdle(context.Background(), nil); err != nil {
 		w.T.Fatal(err)
 	}
 	var fresh []agent.Reply

@@ -76,6 +76,9 @@ func (t *Terminal) Serves(address string) bool {
 	return address == t.Address || address == home || strings.HasPrefix(address, home+":")
 }
 
+// Resides is true for the conversation that is held here.
+func (t *Terminal) Resides(address string) bool { return address == t.Address }
+
 // Abilities says that a terminal shows plain text of any length.
 func (t *Terminal) Abilities() bot.Abilities { return bot.Abilities{Slash: "/"} }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"nudge/agent"
+	"nudge/bot"
 	"nudge/bot/terminal"
 	"nudge/memory"
 	"nudge/schedule"
@@ -24,9 +25,14 @@ const closeGrace = 2 * time.Second
 
 var personName = regexp.MustCompile(`^[^:~\s]{1,64}$`)
 
+// chatFlags are those of `nudge chat`.
+type chatFlags struct {
+	user, session string
+	json          bool
+}
+
 func (a *app) chatCommand() *cobra.Command {
-	var name, session string
-	var asJSON bool
+	var flags chatFlags
 	cmd := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk in the terminal",
@@ -34,21 +40,21 @@ func (a *app) chatCommand() *cobra.Command {
 			"message. With --json, lines are read at once and everything that happens is written as a line of JSON.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name == "" {
-				name = accountName()
+			if flags.user == "" {
+				flags.user = accountName()
 			}
-			if !personName.MatchString(name) {
-				return fmt.Errorf("--user %q: a name has no spaces and no : or ~", name)
+			if !personName.MatchString(flags.user) {
+				return fmt.Errorf("--user %q: a name has no spaces and no : or ~", flags.user)
 			}
-			if session != "" && !personName.MatchString(session) {
-				return fmt.Errorf("--session %q: a name has no spaces and no : or ~", session)
+			if flags.session != "" && !personName.MatchString(flags.session) {
+				return fmt.Errorf("--session %q: a name has no spaces and no : or ~", flags.session)
 			}
-			return a.chat(cmd.Context(), name, session, asJSON)
+			return a.chat(cmd.Context(), flags)
 		},
 	}
-	cmd.Flags().StringVar(&name, "user", "", "who is talking (default: the account's name)")
-	cmd.Flags().StringVar(&session, "session", "", "a conversation of its own, by name")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "lines of JSON out, lines of text or commands in")
+	cmd.Flags().StringVar(&flags.user, "user", "", "who is talking (default: the account's name)")
+	cmd.Flags().StringVar(&flags.session, "session", "", "a conversation of its own, by name")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "lines of JSON out, lines of text or commands in")
 	return cmd
 }
 
@@ -59,60 +65,90 @@ func accountName() string {
 	return "me"
 }
 
-// chat runs the agent for one person at this terminal.
-func (a *app) chat(ctx context.Context, name, session string, asJSON bool) error {
+// chat talks with one person: through the process that holds the data file, or by holding it.
+func (a *app) chat(ctx context.Context, flags chatFlags) error {
+	person := agent.Person{ID: agent.PersonID("terminal:" + flags.user), Name: flags.user, Zone: terminal.Zone()}
+	if a.host != nil {
+		return failed(a.host.talk(ctx, person, a.terminal(a.host, person, flags), a.attach))
+	}
 	c, dir, err := a.config()
 	if err != nil {
 		return err
 	}
-	person := agent.Person{ID: agent.PersonID("terminal:" + name), Name: name, Zone: terminal.Zone()}
-	p, err := newProgram(c, dir, func(id agent.PersonID) bool { return id == person.ID }, a.log())
+	p, err := newProgram(c, dir, false, a.log())
+	var locked *memory.LockedError
+	if errors.As(err, &locked) {
+		args := []string{"chat", "--user", flags.user}
+		if flags.session != "" {
+			args = append(args, "--session", flags.session)
+		}
+		if flags.json {
+			args = append(args, "--json")
+		}
+		return a.overSocket(ctx, dir, locked, args)
+	}
 	if err != nil {
 		return err
 	}
-	address := person.ID.Home()
-	if session != "" {
-		address += ":" + session
-	}
-	t := terminal.New(terminal.Config{
-		In: a.in, Out: a.out, Manner: a.manner(asJSON), Person: person, Address: address, Color: a.isTerminal(a.out),
-		Rest: p.rest, Waiting: func(ctx context.Context) ([]agent.Reply, error) { return p.waiting(ctx, person.ID) },
-	})
-	return errors.Join(failed(p.run(ctx, person, t)), failed(p.close(closeGrace)))
+	serve := func(ctx context.Context, adapter bot.Adapter) error { return p.hub.Serve(ctx, p.agent, adapter) }
+	return errors.Join(failed(p.run(ctx, person.ID, func(ctx context.Context) error {
+		return p.talk(ctx, person, a.terminal(p, person, flags), serve)
+	})), failed(p.close(closeGrace)))
 }
 
-// run lets the clock tick and the terminal talk until its input ends or ctx does.
-func (p *program) run(ctx context.Context, person agent.Person, t *terminal.Terminal) error {
-	if err := schedule.Reconcile(ctx, p.store, p.heartbeats(person.ID), time.Now()); err != nil {
+// terminal is the adapter for a person at this terminal.
+func (a *app) terminal(p *program, person agent.Person, flags chatFlags) *terminal.Terminal {
+	address := person.ID.Home()
+	if flags.session != "" {
+		address += ":" + flags.session
+	}
+	return terminal.New(terminal.Config{
+		In: a.in, Out: a.out, Manner: a.manner(flags.json), Person: person, Address: address, Color: a.isTerminal(a.out),
+		Rest:    func(ctx context.Context) error { return p.rest(ctx, person.ID) },
+		Waiting: func(ctx context.Context) ([]agent.Reply, error) { return p.waiting(ctx, person.ID) },
+	})
+}
+
+// run does something while the clock ticks and other commands are served through the socket. Heartbeats of the config
+// that name nobody are for the given person.
+func (p *program) run(ctx context.Context, person agent.PersonID, do func(context.Context) error) error {
+	if err := schedule.Reconcile(ctx, p.store, p.heartbeats(person), time.Now()); err != nil {
 		return fmt.Errorf("take over the config's heartbeats: %w", err)
 	}
-	err := p.store.Update(ctx, func(tx memory.Tx) error { return agent.Greet(tx, person) })
-	if err != nil {
-		return fmt.Errorf("remember who is talking: %w", err)
-	}
-	if err := p.agent.Resume(ctx, p.wants); err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer stop()
-	var clock sync.WaitGroup
-	clock.Go(func() {
+	control, err := p.listen()
+	if err != nil {
+		p.log.Warn("other commands cannot reach this process", "error", err)
+	} else {
+		beside.Go(func() { control.serve(ctx) })
+	}
+	beside.Go(func() {
 		if err := p.clock.Run(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("the clock has stopped", "error", err)
 		}
 	})
-	err = p.hub.Serve(ctx, p.agent, t)
-	stop()
-	clock.Wait()
-	return err
+	return do(ctx)
 }
 
-// rest returns when nothing runs and all that can be said has been said.
-func (p *program) rest(ctx context.Context) error {
-	if err := p.agent.WaitIdle(ctx); err != nil {
+// talk lets a person talk at a terminal, which serve gives to the hub, until its input ends or ctx does.
+func (p *program) talk(ctx context.Context, person agent.Person, t *terminal.Terminal, serve func(context.Context, bot.Adapter) error) error {
+	leave, err := p.arrive(ctx, person)
+	if err != nil {
 		return err
 	}
-	return p.hub.Drain(ctx)
+	defer leave()
+	return serve(ctx, t)
+}
+
+// rest returns when nothing of a person's runs and all that can be said to them has been said.
+func (p *program) rest(ctx context.Context, person agent.PersonID) error {
+	if err := p.agent.WaitIdle(ctx, of(person)); err != nil {
+		return err
+	}
+	return p.hub.Drain(ctx, of(person))
 }
 
 // waiting are the cards that wait for a person, except those that lie in the outbox and are about to be shown.
@@ -150,6 +186,9 @@ func (a *app) manner(asJSON bool) terminal.Manner {
 }
 
 func (a *app) isTerminal(stream any) bool {
+	if a.remote != nil {
+		return a.remote.Terminal
+	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,13 +21,24 @@ import (
 	"nudge/schedule"
 )
 
-// look opens the data file and reads from it.
-func (a *app) look(ctx context.Context, fn func(memory.Tx) error) error {
+// look reads from the data file: from the one that runs here, by holding it, or through the process that does. In
+// that case it does not run fn, and the error is the exit status of args, which that process was given.
+func (a *app) look(ctx context.Context, args []string, fn func(memory.Tx) error) error {
+	if a.host != nil {
+		return failed(a.host.store.View(ctx, fn))
+	}
 	_, dir, err := a.config()
 	if err != nil {
 		return err
 	}
 	store, err := openStore(dir)
+	var locked *memory.LockedError
+	if errors.As(err, &locked) {
+		if err := a.overSocket(ctx, dir, locked, args); err != nil {
+			return err
+		}
+		return &exitError{0}
+	}
 	if err != nil {
 		return failed(err)
 	}
@@ -44,46 +57,46 @@ func (a *app) traceCommand() *cobra.Command {
 				"text": trace.Text, "json": trace.Lines,
 				"spans": func(w io.Writer, events []agent.Event) error { return trace.SpanLines(w, trace.Spans(events)) },
 			}
-			write, ok := formats[format]
-			if !ok {
-				return fmt.Errorf("--format %q: it is text, json or spans", format)
-			}
 			var events []agent.Event
-			err := a.look(cmd.Context(), func(tx memory.Tx) (err error) {
+			err := a.look(cmd.Context(), []string{"trace", "--format", format, args[0]}, func(tx memory.Tx) (err error) {
 				events, err = trace.Run(tx, args[0])
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return failed(write(a.out, events))
+			return failed(formats[format](a.out, events))
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text, json (a line an event) or spans (a line a span)")
-	jsonFlag(cmd, &format)
+	formatFlags(cmd, &format, "text, json (a line an event) or spans (a line a span)")
 	return cmd
 }
 
-// jsonFlag lets --json stand for --format json.
-func jsonFlag(cmd *cobra.Command, format *string) {
+// formatFlags are --format, and --json which stands for --format json.
+func formatFlags(cmd *cobra.Command, format *string, help string) {
 	var asJSON bool
+	cmd.Flags().StringVar(format, "format", "text", help)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
-	cmd.PreRun = func(*cobra.Command, []string) {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if asJSON {
 			*format = "json"
 		}
+		if *format != "text" && *format != "json" && !(*format == "spans" && cmd.Name() == "trace") {
+			return fmt.Errorf("--format %q: it is %s", *format, help)
+		}
+		return nil
 	}
 }
 
 func (a *app) whyCommand() *cobra.Command {
-	format := "text"
+	var format string
 	cmd := &cobra.Command{
 		Use:   "why HEARTBEAT",
 		Short: "Tell why a heartbeat did or did not wake",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var report schedule.Report
-			err := a.look(cmd.Context(), func(tx memory.Tx) (err error) {
+			err := a.look(cmd.Context(), []string{"why", "--format", format, args[0]}, func(tx memory.Tx) (err error) {
 				report, err = schedule.Why(tx, args[0])
 				return err
 			})
@@ -97,7 +110,7 @@ func (a *app) whyCommand() *cobra.Command {
 			return failed(err)
 		},
 	}
-	jsonFlag(cmd, &format)
+	formatFlags(cmd, &format, "text or json")
 	return cmd
 }
 
@@ -111,7 +124,7 @@ type sessionLine struct {
 }
 
 func (a *app) sessionsCommand() *cobra.Command {
-	format := "text"
+	var format string
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "sessions",
@@ -119,7 +132,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var lines []sessionLine
-			err := a.look(cmd.Context(), func(tx memory.Tx) (err error) {
+			err := a.look(cmd.Context(), []string{"sessions", "--format", format, "--limit", strconv.Itoa(limit)}, func(tx memory.Tx) (err error) {
 				lines, err = listSessions(tx)
 				return err
 			})
@@ -133,7 +146,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most; 0 for all")
-	jsonFlag(cmd, &format)
+	formatFlags(cmd, &format, "text or json")
 	return cmd
 }
 

@@ -33,18 +33,26 @@ func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	app := &app{in: in, out: out, errs: errs}
-	root := app.command()
+	return (&app{in: in, out: out, errs: errs}).run(ctx, args)
+}
+
+// run runs one command and returns its exit status. What went wrong is told.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.command()
 	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errs)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errs)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(errs, "nudge:", err)
+	var told *exitError
 	var work *workError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &told):
+		return told.status
+	}
+	fmt.Fprintln(a.errs, "nudge:", err)
 	if errors.As(err, &work) {
 		return exitFailed
 	}
@@ -72,6 +80,11 @@ type app struct {
 
 	configFile, dataDir string
 	verbose             bool
+
+	// In a process that does commands for others:
+	host   *program       // what runs here; nil when the command must hold the data file itself
+	remote *remoteCommand // what the other process asked for
+	attach attach
 }
 
 func (a *app) command() *cobra.Command {

@@ -40,11 +40,11 @@ type program struct {
 	clock   *schedule.Clock
 	log     *slog.Logger
 
-	// serves says which people this process serves; others' sessions and heartbeats rest.
-	serves func(agent.PersonID) bool
+	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
 
 	mu    sync.Mutex
-	fired []string // sessions whose timers fell due since the last look
+	here  map[agent.PersonID]int // who is here, in how many terminals
+	fired []string               // sessions whose timers fell due since the last look
 }
 
 // openStore opens the data file.
@@ -53,7 +53,7 @@ func openStore(dataDir string) (memory.Store, error) {
 }
 
 // newProgram wires the rooms in order of dependence. The caller closes it.
-func newProgram(c config.Config, dataDir string, serves func(agent.PersonID) bool, log *slog.Logger) (*program, error) {
+func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger) (*program, error) {
 	llm, err := newModel(c.Model)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func newProgram(c config.Config, dataDir string, serves func(agent.PersonID) boo
 	if err != nil {
 		return nil, failed(err)
 	}
-	p := &program{config: c, dataDir: dataDir, store: store, log: log, serves: serves}
+	p := &program{config: c, dataDir: dataDir, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log})
 	tools, err := p.tools()
@@ -76,7 +76,7 @@ func newProgram(c config.Config, dataDir string, serves func(agent.PersonID) boo
 	if err == nil {
 		p.clock = schedule.NewClock(schedule.Config{
 			Store: store, Wake: p.wake, Conditions: p.condition, Zone: p.zone,
-			Only:  func(person string) bool { return serves(agent.PersonID(person)) },
+			Only:  func(person string) bool { return p.serves(agent.PersonID(person)) },
 			Alarm: p.alarm, Timers: map[string]func(context.Context, memory.Tx, memory.DueRow) error{agent.TimerPrefix: p.expired},
 			Fired: p.lookAtFired, Log: log,
 		})
@@ -331,16 +331,57 @@ func (p *program) lookAtFired() {
 	}
 }
 
-// wants reports whether a session is one of the people that this process serves.
+// serves reports whether this process serves a person.
+func (p *program) serves(person agent.PersonID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.everyone || p.here[person] > 0
+}
+
+// arrive lets this process serve a person, whose unfinished turns go on, until leave is called.
+func (p *program) arrive(ctx context.Context, person agent.Person) (leave func(), err error) {
+	p.mu.Lock()
+	p.here[person.ID]++
+	p.mu.Unlock()
+	leave = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.here[person.ID]--
+	}
+	if err := p.store.Update(ctx, func(tx memory.Tx) error { return agent.Greet(tx, person) }); err != nil {
+		leave()
+		return nil, fmt.Errorf("remember who is talking: %w", err)
+	}
+	if err := p.agent.Resume(ctx, of(person.ID)); err != nil {
+		leave()
+		return nil, err
+	}
+	p.clock.Look()
+	return leave, nil
+}
+
+// wants reports whether a session is of the people that this process serves.
 func (p *program) wants(session string) bool {
+	return p.everyone || p.serves(personOf(session))
+}
+
+// of is true for the sessions of a person: their direct conversations, and the wakes for them.
+func of(person agent.PersonID) func(session string) bool {
+	return func(session string) bool { return personOf(session) == person }
+}
+
+// personOf is the person whose session it is; "" when it is shared.
+func personOf(session string) agent.PersonID {
 	if owner := agent.WakeOwner(session); owner != "" {
-		return p.serves(owner)
+		return owner
 	}
-	parts := strings.SplitN(session, ":", 4)
-	if len(parts) == 4 && parts[2] == "dm" {
-		name, _, _ := strings.Cut(parts[3], "~")
-		name, _, _ = strings.Cut(name, ":")
-		return p.serves(agent.PersonID(parts[0] + ":" + name))
+	session, _, _ = strings.Cut(session, "~")
+	parts := strings.Split(session, ":")
+	if len(parts) < 4 || parts[2] != "dm" {
+		return ""
 	}
-	return p.serves("")
+	if parts[1] == "local" {
+		return agent.PersonID(parts[0] + ":" + parts[3])
+	}
+	return agent.PersonID(parts[0] + ":" + parts[1] + ":" + parts[3])
 }

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "net"
+
+// listenPrivately opens a socket in the data directory, which only this account can reach.
+func listenPrivately(path string) (net.Listener, error) { return net.Listen("unix", path) }
