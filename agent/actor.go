@@ -39,7 +39,7 @@ func (a *actor) live() {
 		if err != nil {
 			// What is on disk is the truth; the next actor of this session reads it.
 			a.state, a.pending, a.alongside, a.after, a.taken = nil, nil, nil, nil, nil
-			a.Log.Error("session stopped working", "session", a.session, "error", err)
+			a.Log.Error("session stopped working and is tried again later", "session", a.session, "error", err)
 		}
 		if a.rest(a, err != nil) {
 			return

@@ -53,8 +53,10 @@ type Agent struct {
 	mu     sync.Mutex
 	idle   *sync.Cond
 	actors map[string]*actor
-	ended  map[string]chan Totals // of wakes that somebody waits for, by the key of their message
-	closed bool
+	ended  map[string]chan Totals // of wakes that somebody waits for, by session
+	// failing is how long each session that failed last time is left alone.
+	failing map[string]time.Duration
+	closed  bool
 }
 
 // errStop is the cause with which a person's Stop ends a run's context; errClosing that of Close.
@@ -80,7 +82,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, tools: box, actors: map[string]*actor{}, ended: map[string]chan Totals{}}
+	ag := &Agent{Config: c, tools: box, actors: map[string]*actor{}, ended: map[string]chan Totals{}, failing: map[string]time.Duration{}}
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
 	return ag, nil
@@ -136,10 +138,23 @@ func (ag *Agent) Look(sessions ...string) {
 	}
 }
 
-// rest ends an actor unless it was woken since it last looked.
+// The times after which a session that failed is tried again: the disk may have been full, the store busy.
+const (
+	firstRetry   = 5 * time.Second
+	longestRetry = 10 * time.Minute
+)
+
+// rest ends an actor unless it was woken since it last looked. One that failed is tried again after a while.
 func (ag *Agent) rest(a *actor, failed bool) bool {
 	ag.mu.Lock()
 	defer ag.mu.Unlock()
+	if failed {
+		wait := min(max(2*ag.failing[a.session], firstRetry), longestRetry)
+		ag.failing[a.session] = wait
+		time.AfterFunc(wait, func() { ag.look(a.session) })
+	} else {
+		delete(ag.failing, a.session)
+	}
 	if a.woken && !failed && !ag.closed {
 		a.woken = false
 		return false
@@ -387,3 +402,37 @@ func Greet(tx memory.Tx, p Person) error {
 	row := personRow{Name: p.Name, Zone: p.Zone, Home: had.Home}
 	return putPerson(tx, p.ID, had, row)
 }
+
+// StopAll sends a Stop of a person's to every session that has a turn under way, within a transaction. It returns
+// them with their turns, for [Agent.Interrupt] once that is on disk.
+func StopAll(tx memory.Tx, by Person, at time.Time) (turns map[string]string, err error) {
+	turns = map[string]string{}
+	err = tx.Table(tableOpen).Scan("", func(session string, turn []byte) error {
+		turns[session] = string(turn)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(Message{Provenance: Human, From: by, At: at, Stop: true})
+	if err != nil {
+		return nil, err
+	}
+	for session := range turns {
+		if _, err := tx.Inbox().Put(session, data); err != nil {
+			return nil, err
+		}
+	}
+	return turns, nil
+}
+
+// Interrupt cuts short what sessions do for the given turns, for which a Stop lies in their inboxes.
+func (ag *Agent) Interrupt(turns map[string]string) {
+	for session, turn := range turns {
+		ag.interrupt(session, turn)
+		ag.look(session)
+	}
+}
+
+// Owns reports whether a person is an owner: named as one by the config, or at this machine.
+func (ag *Agent) Owns(id PersonID) bool { return ag.owns(id) }

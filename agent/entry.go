@@ -42,6 +42,14 @@ type messageEntry struct {
 	IDs        []string   `json:"ids,omitempty"`
 	Text       string     `json:"text"`
 	Mark       time.Time  `json:"mark,omitzero"` // when it was said, if the text tells the model so
+	Owed       []receipt  `json:"owed,omitempty"`
+}
+
+// receipt is owed for words said during a turn: which request carries them is known only when there is one.
+type receipt struct {
+	ID      string `json:"id"`
+	Text    string `json:"text"`
+	Address string `json:"address"`
 }
 
 // notedEntry is what a heartbeat told the session's person.
@@ -171,6 +179,7 @@ type decidedEntry struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // as edited
 	Digest    string          `json:"digest,omitempty"`    // of the edited call
 	Question  bool            `json:"question,omitempty"`
+	Owed      []receipt       `json:"owed,omitempty"` // for an answer in plain words
 }
 
 type steerEntry struct {

@@ -12,6 +12,9 @@ const (
 	notifyTool = "notify"
 )
 
+// undone stands before an item of the plan that is not done.
+const undone = "☐ "
+
 type planArguments struct {
 	Items []struct {
 		Text string `json:"text"`
@@ -49,7 +52,7 @@ func (p planArguments) String() string {
 	}
 	lines := make([]string, len(p.Items))
 	for i, item := range p.Items {
-		box := "☐ "
+		box := undone
 		if item.Done {
 			box = "☑ "
 		}

@@ -37,14 +37,15 @@ func (t *turn) question() *card {
 // answerQuestion gives a question its answer: words said in the conversation, a choice, or a decision by its id.
 func (a *actor) answerQuestion(l letter, k *card, text string) error {
 	a.take(l)
+	var owed []receipt
 	if l.Steer {
-		a.say(Reply{Kind: SteerMark, ID: l.ID, Text: l.Text, State: SeenAt, Step: a.state.turn.steps + 1, Address: l.Address})
+		owed = []receipt{l.receipt()}
 	}
 	verdict := AnswerIt
 	if l.Decision != nil && l.Decision.Verdict == Deny {
 		verdict = Deny
 	}
-	if err := a.close(k, decidedEntry{Verdict: verdict, By: l.From.ID, Name: l.From.Name, Text: text}); err != nil || verdict == Deny {
+	if err := a.close(k, decidedEntry{Verdict: verdict, By: l.From.ID, Name: l.From.Name, Text: text, Owed: owed}); err != nil || verdict == Deny {
 		return err
 	}
 	c := a.state.open(k.Call)

@@ -135,7 +135,10 @@ func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 	if why != nil {
 		return nil, why, nil
 	}
-	if err := a.carry(words, t.steps+1, false); err != nil {
+	if err := a.carry(words, false); err != nil {
+		return nil, nil, err
+	}
+	if err := a.see(t.steps + 1); err != nil {
 		return nil, nil, err
 	}
 	asked := modelAskedEntry{
@@ -200,6 +203,9 @@ func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.
 	}
 	a.spend(cost - asked.Reserve)
 	a.fresh = true
+	if len(answer.Calls) > 0 && answer.Text != "" {
+		a.progress("", answer.Text)
+	}
 	return a.add(modelCallEntry{
 		Turn: t.id, Run: t.run, Step: asked.Step, Model: answer.Model, Text: answer.Text, Reasoning: answer.Reasoning,
 		Calls: answer.Calls, Finish: answer.Finish, Usage: answer.Usage, Cost: cost, Took: took,
@@ -266,6 +272,9 @@ func (a *actor) settle(reason StopReason, say, final string) (outcome, error) {
 			return again, err
 		}
 	}
+	for _, r := range t.owed {
+		a.receive(r, NextTurn, 0)
+	}
 	watched := t.provenance != Heartbeat
 	if watched {
 		reply := Reply{Kind: Final, Text: final}
@@ -304,14 +313,15 @@ func (a *actor) cancelled() (outcome, error) {
 	}
 	t := a.state.turn
 	var by Person
-	var unread []letter
+	var unread, since []letter
 	for _, l := range letters {
 		switch {
 		case l.Stop:
 			a.take(l)
 			by = l.From
+			unread, since = append(unread, since...), nil
 		case a.steers(l):
-			unread = append(unread, l)
+			since = append(since, l) // what comes after the last Stop begins the next turn
 		}
 	}
 	for _, c := range t.batch {

@@ -48,6 +48,7 @@ type turn struct {
 	runBegan time.Time
 	asked    *modelAskedEntry // the model call that has no answer
 	batch    []*call          // the calls of the last answer, until each has its result
+	owed     []receipt        // for words that no request carries yet
 
 	sentBytes, sentTokens int // of the last request whose tokens the provider counted
 }
@@ -112,6 +113,10 @@ func (s *state) apply(e entry, at time.Time) {
 	switch e := e.(type) {
 	case *messageEntry:
 		s.say(model.Message{Role: model.User, Text: e.Text})
+		s.planned = false
+		if t != nil {
+			t.owed = append(t.owed, e.Owed...)
+		}
 		if !e.Mark.IsZero() {
 			s.marked = e.Mark
 		}
@@ -126,7 +131,7 @@ func (s *state) apply(e entry, at time.Time) {
 		}
 	case *modelAskedEntry:
 		if t != nil {
-			t.asked = e
+			t.asked, t.owed = e, nil
 			s.append(e.Tail)
 		}
 	case *modelCallEntry:
@@ -173,6 +178,7 @@ func (s *state) beginTurn(e *turnEntry) {
 
 // answered takes a model's answer: its words into the view, its calls into the batch.
 func (s *state) answered(e *modelCallEntry) {
+	sent := s.bytes
 	if len(e.Calls) > 0 || e.Text != "" {
 		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
 	}
@@ -180,8 +186,8 @@ func (s *state) answered(e *modelCallEntry) {
 	if t == nil {
 		return
 	}
-	if t.asked != nil && e.Usage.Known {
-		t.sentTokens, t.sentBytes = e.Usage.In, s.bytes-len(e.Text)
+	if e.Usage.Known {
+		t.sentTokens, t.sentBytes = e.Usage.In, sent
 	}
 	t.asked = nil
 	t.steps++
@@ -246,6 +252,9 @@ func (s *state) decided(e *decidedEntry, at time.Time) {
 		return
 	}
 	k.verdict, k.by, k.at, k.text = e.Verdict, Person{ID: e.By, Name: e.Name}, at, e.Text
+	if s.turn != nil {
+		s.turn.owed = append(s.turn.owed, e.Owed...)
+	}
 	if e.Arguments != nil {
 		k.Arguments, k.Digest = e.Arguments, e.Digest
 	}
@@ -269,6 +278,9 @@ func (s *state) stopped(e *stoppedEntry, at time.Time) {
 			}
 			s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text})
 		}
+	}
+	if !strings.Contains(s.plan, undone) {
+		s.plan = "" // a plan that is done is of no more use
 	}
 	if e.Say != "" && t.provenance != Heartbeat {
 		s.say(model.Message{Role: model.Assistant, Text: e.Say})

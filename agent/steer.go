@@ -99,11 +99,11 @@ func (a *actor) words() ([]letter, error) {
 	return slices.DeleteFunc(letters, func(l letter) bool { return !a.steers(l) && l.Note == nil }), nil
 }
 
-// carry moves letters into the journal, joined into one message, with a receipt for each that came during a turn:
-// the step whose request carries it, or the news that it begins this turn.
-func (a *actor) carry(letters []letter, step int, begins bool) error {
+// carry moves letters into the journal, joined into one message. begins says that they begin the turn: then the
+// receipts of those that came after the first are owed until a request carries them.
+func (a *actor) carry(letters []letter, begins bool) error {
 	var joined messageEntry
-	var texts, seen []string
+	var texts []string
 	for i, l := range letters {
 		a.take(l)
 		if l.Note != nil {
@@ -115,8 +115,12 @@ func (a *actor) carry(letters []letter, step int, begins bool) error {
 		joined.IDs = append(joined.IDs, l.ID)
 		texts = append(texts, a.spoken(l))
 		joined.From, joined.Provenance = l.From.ID, l.Provenance
-		if state := a.receipt(l, begins && i == 0, step); state == SeenAt {
-			seen = append(seen, l.ID)
+		switch {
+		case !l.Steer:
+		case begins && i == 0, l.During != "" && l.During != a.state.turn.id:
+			a.receive(l.receipt(), NextTurn, 0)
+		default:
+			joined.Owed = append(joined.Owed, l.receipt())
 		}
 	}
 	if texts == nil {
@@ -124,30 +128,35 @@ func (a *actor) carry(letters []letter, step int, begins bool) error {
 	}
 	joined.Turn = a.state.turn.id
 	joined.Text, joined.Mark = a.dated(strings.Join(texts, "\n\n"))
-	if err := a.add(joined); err != nil || seen == nil {
-		return err
-	}
-	return a.add(steerEntry{Turn: a.state.turn.id, Run: a.state.turn.run, Step: step, IDs: seen})
+	return a.add(joined)
 }
 
-// receipt tells the person what became of words said during a turn, and returns what that is.
-func (a *actor) receipt(l letter, begins bool, step int) string {
-	if !l.Steer {
-		return ""
+func (l letter) receipt() receipt { return receipt{ID: l.ID, Text: l.Text, Address: l.Address} }
+
+// receive tells the person what became of words said during a turn.
+func (a *actor) receive(r receipt, state string, step int) {
+	a.say(Reply{Kind: SteerMark, ID: r.ID, Text: r.Text, State: state, Step: step, Address: r.Address})
+}
+
+// see gives the receipts that are owed: the request of step carries the words.
+func (a *actor) see(step int) error {
+	t := a.state.turn
+	if t.owed == nil {
+		return nil
 	}
-	mark := Reply{Kind: SteerMark, ID: l.ID, Text: l.Text, State: SeenAt, Step: step, Address: l.Address}
-	if begins || (l.During != "" && l.During != a.state.turn.id) {
-		mark.State, mark.Step = NextTurn, 0
+	ids := make([]string, len(t.owed))
+	for i, r := range t.owed {
+		ids[i] = r.ID
+		a.receive(r, SeenAt, step)
 	}
-	a.say(mark)
-	return mark.State
+	return a.add(steerEntry{Turn: t.id, Run: t.run, Step: step, IDs: ids})
 }
 
 // keep journals words without a turn: said before a Stop, read with the next message.
 func (a *actor) keep(l letter) error {
 	a.take(l)
 	if l.Steer {
-		a.say(Reply{Kind: SteerMark, ID: l.ID, Text: l.Text, State: NextTurn, Address: l.Address})
+		a.receive(l.receipt(), NextTurn, 0)
 	}
 	return a.add(messageEntry{Turn: a.state.turn.id, Provenance: l.Provenance, From: l.From.ID, IDs: []string{l.ID}, Text: a.spoken(l)})
 }

@@ -264,8 +264,8 @@ func TestAQuestionIsAnsweredByPlainWords(t *testing.T) {
 	w.Say("the second")
 	same(t, w.Rest(), `
 		steer stored the second
-		steer seen the second step 2
 		decided ask_person answer the second
+		steer seen the second step 2
 		final done
 		settled completed 2 steps 2 calls`)
 	if got := resultOf(t, m, "ask_person-1"); got != "ann answered: the second" || d.all() != "write" {

@@ -22,7 +22,9 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 			err = a.add(notedEntry{*l.Note})
 		case l.Stop:
 			a.take(l)
-			a.say(Reply{Kind: Notice, Address: l.Address, Text: "Nothing is running."})
+			if l.Address != "" { // a Stop of everything asks for no answer of each
+				a.say(Reply{Kind: Notice, Address: l.Address, Text: "Nothing is running."})
+			}
 		case l.Decision != nil:
 			err = a.decide(l, a.state.cards[l.Decision.Card])
 		default:
@@ -74,7 +76,7 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 			words = append(words, l)
 		}
 	}
-	return a.carry(words, 1, true)
+	return a.carry(words, true)
 }
 
 func (a *actor) beginWake(l letter) error {

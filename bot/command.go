@@ -29,6 +29,8 @@ func chatCommands() []chatCommand {
 		{"stop", "", "stops what is being done; the word alone does too", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {
 			return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
 		}},
+		{"stop all", "", "for owners: stops everything and pauses every heartbeat, until `go on`", (*Hub).stopAll},
+		{"go on", "", "for owners: lets the heartbeats go on", (*Hub).goOn},
 		{"approve", "[ID]", "lets a waiting call run", verdict(agent.Approve)},
 		{"deny", "[ID] [reason]", "refuses a waiting call", verdict(agent.Deny)},
 		{"edit", "ID {arguments}", "lets a waiting call run with other arguments", (*Hub).edit},
@@ -70,6 +72,9 @@ func (h *Hub) command(address, text string) (word, rest string, ok bool) {
 
 // obey runs a command, or says that there is none of that name.
 func (h *Hub) obey(ctx context.Context, e Event, word, rest string) (Admission, error) {
+	if two := word + " " + rest; two == "stop all" || two == "go on" {
+		word, rest = two, ""
+	}
 	for _, c := range chatCommands() {
 		if c.name == word {
 			return c.run(h, ctx, e, rest)
@@ -257,7 +262,7 @@ func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, err
 		}
 		var lines []string
 		for _, b := range all {
-			if !slices.Contains(b.For, string(e.From.ID)) {
+			if b.Ended != "" || !slices.Contains(b.For, string(e.From.ID)) {
 				continue
 			}
 			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.Cron, b.Condition.Kind, b.Prompt)
@@ -311,4 +316,72 @@ func zoneOf(p agent.Person) *time.Location {
 		return time.UTC
 	}
 	return zone
+}
+
+// pausedByAll is why heartbeats are paused by `stop all`, so that `go on` resumes those and no others.
+const pausedByAll = "stop all"
+
+// stopAll stops every turn and pauses every heartbeat, in one transaction, so that it holds after a restart too.
+func (h *Hub) stopAll(ctx context.Context, e Event, _ string) (Admission, error) {
+	var turns map[string]string
+	admission, err := h.ofOwners(ctx, e, func(tx memory.Tx) (string, error) {
+		var err error
+		if turns, err = agent.StopAll(tx, e.From, e.At); err != nil {
+			return "", err
+		}
+		beats, err := schedule.List(tx)
+		if err != nil {
+			return "", err
+		}
+		paused := 0
+		for _, b := range beats {
+			if b.Paused != "" || b.Ended != "" {
+				continue
+			}
+			if err := schedule.Pause(tx, b.Name, pausedByAll); err != nil {
+				return "", err
+			}
+			paused++
+		}
+		return fmt.Sprintf("Stopped %d turns and paused %d heartbeats. `go on` lets the heartbeats go on.", len(turns), paused), nil
+	})
+	if err == nil {
+		h.agent.Interrupt(turns)
+	}
+	return admission, err
+}
+
+func (h *Hub) goOn(ctx context.Context, e Event, _ string) (Admission, error) {
+	admission, err := h.ofOwners(ctx, e, func(tx memory.Tx) (string, error) {
+		beats, err := schedule.List(tx)
+		if err != nil {
+			return "", err
+		}
+		resumed := 0
+		for _, b := range beats {
+			if b.Paused != pausedByAll {
+				continue
+			}
+			if err := schedule.Resume(tx, b.Name, time.Now()); err != nil {
+				return "", err
+			}
+			resumed++
+		}
+		return fmt.Sprintf("%d heartbeats go on.", resumed), nil
+	})
+	if h.Rescheduled != nil {
+		h.Rescheduled()
+	}
+	return admission, err
+}
+
+// ofOwners does something that only owners may, and answers with its text.
+func (h *Hub) ofOwners(ctx context.Context, e Event, do func(memory.Tx) (string, error)) (Admission, error) {
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		if !h.agent.Owns(e.From.ID) {
+			return agent.Fault, "Only an owner may do that.", nil
+		}
+		text, err := do(tx)
+		return agent.Notice, text, err
+	})
 }

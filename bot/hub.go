@@ -24,7 +24,9 @@ type Config struct {
 	// FirstWait is the time before the second try to say something that could not be said; it doubles with each try
 	// after that, up to a minute. 0 means a second.
 	FirstWait time.Duration
-	Log       *slog.Logger
+	// Rescheduled, if set, is called after heartbeats were resumed. It must not block.
+	Rescheduled func()
+	Log         *slog.Logger
 }
 
 // Hub connects adapters with the agent. Its methods may be called concurrently.
@@ -417,6 +419,12 @@ func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
 		return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
 	case e.Click != nil:
 		return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
+	}
+	for _, words := range []string{"stop all", "go on"} {
+		// Alone, these need no slash; from others than owners they are words like any.
+		if strings.EqualFold(text, words) && h.agent.Owns(e.From.ID) {
+			return h.obey(ctx, e, words, "")
+		}
 	}
 	if word, rest, ok := h.command(e.Address, text); ok {
 		return h.obey(ctx, e, word, rest)

@@ -64,7 +64,8 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	}
 	p := &program{config: c, dataDir: dataDir, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
 	owners := people(c.Access.Owners)
-	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log})
+	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
+		Rescheduled: func() { p.clock.Look() }})
 	tools, err := p.tools()
 	if err == nil {
 		p.agent, err = agent.New(agent.Config{
