@@ -1,0 +1,143 @@
+package bottest
+
+import (
+	"fmt"
+	"strings"
+
+	"nudge/agent"
+	"nudge/bot"
+)
+
+// ran checks with which arguments something was deleted.
+func (w *world) ran(want ...string) {
+	w.Helper()
+	got := w.tools.runs()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		w.Errorf("deleted: %q, want %q", got, want)
+	}
+}
+
+var notes = deleting("notes.md", "no longer needed")
+
+func approve(w *world) {
+	w.say("please delete it")
+	card := w.card(Direct, "notes.md").Card
+	w.ran()
+	yes := decision(card.ID, agent.Approve, "", "")
+	w.rig.Press(w.who.Ann, Direct, yes)
+	w.seen("delete ended: it is gone")
+	w.settled(Direct, card.ID, w.who.Ann)
+	w.ran(notes)
+	w.redeliver()
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Deny, "too late", ""))
+	w.seen("already approved by " + name(w.who.Ann))
+	w.once("delete ended: it is gone")
+	w.settled(Direct, card.ID, w.who.Ann)
+	w.ran(notes)
+}
+
+// name is what a person is called.
+func name(p agent.Person) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return string(p.ID)
+}
+
+func cardComplete(w *world) {
+	w.say("please erase it")
+	line := w.card(Direct, "harmless")
+	text := bare(line.Text)
+	for _, part := range []string{"delete", "path", bot.Visible(hidden), "why", long} {
+		if !strings.Contains(text, bare(part)) && !strings.Contains(text, bare(strings.ReplaceAll(part, "\n", `\n`))) {
+			w.Errorf("the card does not show %.80q:\n%q", part, line.Text)
+		}
+	}
+	if strings.ContainsAny(line.Text, "\u202e\u200b") {
+		w.Errorf("the card holds characters that are not seen: %q", line.Text)
+	}
+	w.rig.Press(w.who.Ann, Direct, decision(line.Card.ID, agent.Approve, "", ""))
+	w.seen("delete ended: it is gone")
+	w.ran(deleting(hidden, long))
+}
+
+func edit(w *world) {
+	w.say("please delete it")
+	card := w.card(Direct, "notes.md").Card
+	other := `{"path":"other \"notes\" 日本.md"}`
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Edit, "", other))
+	w.seen("it is gone")
+	w.settled(Direct, card.ID, w.who.Ann)
+	w.ran(other)
+	if got := w.result("delete-1"); !strings.Contains(got, "changed the arguments") {
+		w.Errorf("the model was told %q", got)
+	}
+}
+
+func deny(w *world) {
+	w.say("please delete it")
+	card := w.card(Direct, "notes.md").Card
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Deny, "I still need <that> & more", ""))
+	w.seen("delete ended: not run")
+	w.settled(Direct, card.ID, w.who.Ann)
+	if got := w.result("delete-1"); !strings.HasSuffix(got, "denied this call: I still need <that> & more") {
+		w.Errorf("the model was told %q", got)
+	}
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Approve, "", ""))
+	w.seen("already denied by " + name(w.who.Ann))
+	w.ran()
+}
+
+func cardAfterRestart(w *world) {
+	w.say("please delete it")
+	card := w.card(Direct, "notes.md").Card
+	w.settle()
+	w.restart()
+	w.card(Direct, "notes.md")
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Approve, "", ""))
+	w.seen("delete ended: it is gone")
+	w.settled(Direct, card.ID, w.who.Ann)
+	w.settle()
+	w.restart()
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Approve, "", ""))
+	w.seen("already approved by " + name(w.who.Ann))
+	w.ran(notes)
+}
+
+func withdraw(w *world) {
+	w.say("please delete it")
+	card := w.card(Direct, "notes.md").Card
+	w.say("never mind")
+	w.seen("you said so: never mind")
+	w.await("the card is withdrawn", func() bool { c := w.find(Direct, card.ID); return c.ID != "" && !c.Open })
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Approve, "", ""))
+	w.seen("It was withdrawn")
+	w.ran()
+}
+
+// strangers lets everybody but Ann press the buttons of Ann's card.
+func strangers(w *world) {
+	if w.who.Bob.ID == "" {
+		w.Log("this platform has one person")
+		return
+	}
+	w.rig.Say(w.who.Eve, Shared, "let me in")
+	w.rig.Say(w.who.Ann, Shared, "please delete it")
+	card := w.card(Shared, "notes.md").Card
+	yes := decision(card.ID, agent.Approve, "", "")
+	w.rig.Press(w.who.Eve, Shared, yes)
+	w.rig.Press(w.who.Bob, Shared, yes)
+	w.await("Bob is told whose card it is", func() bool { return w.count(w.who.Bob, Shared, "not yours to decide") > 0 })
+	w.settle()
+	w.ran()
+	if now := w.find(Shared, card.ID); !now.Open {
+		w.Errorf("a stranger settled the card: %+v", now)
+	}
+	if n := w.heard("let me in"); n != 0 {
+		w.Error("somebody who is not on the allow list was heard")
+	}
+	w.rig.Press(w.who.Ann, Shared, yes)
+	w.settled(Shared, card.ID, w.who.Ann)
+	w.await("the answer is there", func() bool { return w.count(w.who.Ann, Shared, "delete ended: it is gone") > 0 })
+	w.ran(notes)
+}

@@ -1,0 +1,453 @@
+package slacktest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// conn is one link.
+type conn struct {
+	socket *websocket.Conn
+	write  sync.Mutex
+	ended  bool // guarded by the server's mu
+}
+
+// delivery is one envelope that was sent, or waits for a link.
+type delivery struct {
+	id      string
+	body    map[string]any
+	link    *conn // over which it was sent last; nil while it waits for one
+	acked   int   // times
+	payload json.RawMessage
+}
+
+var upgrader = websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
+
+// link serves one link: hello, what waits, and pings, until it ends.
+func (s *Server) link(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	ticket := r.URL.Query().Get("ticket")
+	good := s.tickets[ticket]
+	delete(s.tickets, ticket)
+	select {
+	case <-s.closing:
+		good = false
+	default:
+	}
+	if good {
+		s.links.Add(1)
+	}
+	s.mu.Unlock()
+	if !good {
+		http.Error(w, "no such ticket", http.StatusForbidden)
+		return
+	}
+	defer s.links.Done()
+	socket, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	c := &conn{socket: socket}
+	defer c.close()
+	c.send(map[string]any{
+		"type": "hello", "num_connections": 1, "connection_info": map[string]any{"app_id": "A0TEST"},
+		"debug_info": map[string]any{"host": "slacktest", "approximate_connection_time": 3600},
+	})
+	if s.stormy() {
+		c.send(map[string]any{"type": "disconnect", "reason": "too_many_websockets"})
+		return
+	}
+	s.attach(c)
+	stop := make(chan struct{})
+	pinged := make(chan struct{})
+	go func() { defer close(pinged); s.ping(c, stop) }()
+	s.listen(c)
+	close(stop)
+	<-pinged
+}
+
+// stormy reports whether this link is one too many.
+func (s *Server) stormy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.storm == 0 {
+		return false
+	}
+	s.storm--
+	s.happened()
+	return true
+}
+
+// attach makes a link the one that deliveries take, and sends what waits.
+func (s *Server) attach(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+	s.resend()
+	s.happened()
+}
+
+// resend sends over the newest link what waits for one, and what was sent over a link that has ended and was not
+// acknowledged. The caller holds mu.
+func (s *Server) resend() {
+	c := s.newest()
+	if c == nil {
+		return
+	}
+	for _, d := range s.delivered {
+		if d.acked > 0 || d.link != nil && !d.link.ended {
+			continue
+		}
+		if d.link != nil {
+			d.retry()
+		}
+		d.link = c
+		c.send(d.body)
+	}
+}
+
+// retry marks a delivery as one that is sent again.
+func (d *delivery) retry() {
+	attempt, _ := d.body["retry_attempt"].(int)
+	d.body["retry_attempt"], d.body["retry_reason"] = attempt+1, "timeout"
+}
+
+func (s *Server) ping(c *conn, stop chan struct{}) {
+	ticker := time.NewTicker(s.options.Ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-stop:
+			return
+		case <-s.closing:
+			return
+		}
+		s.mu.Lock()
+		silent := s.silent
+		s.mu.Unlock()
+		if silent {
+			continue
+		}
+		_ = c.socket.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(time.Second))
+		s.mu.Lock()
+		s.happened()
+		s.mu.Unlock()
+	}
+}
+
+// listen takes acknowledgements until the link ends.
+func (s *Server) listen(c *conn) {
+	for {
+		var ack struct {
+			Envelope string          `json:"envelope_id"`
+			Payload  json.RawMessage `json:"payload"`
+		}
+		if c.socket.ReadJSON(&ack) != nil {
+			break
+		}
+		s.mu.Lock()
+		for _, d := range s.delivered {
+			if d.id == ack.Envelope {
+				d.acked++
+				d.payload = ack.Payload
+				s.answered(d)
+			}
+		}
+		s.happened()
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	c.ended = true
+	s.resend()
+	s.happened()
+	s.mu.Unlock()
+}
+
+// answered shows what the acknowledgement of a form says about it. The caller holds mu.
+func (s *Server) answered(d *delivery) {
+	payload, _ := d.body["payload"].(map[string]any)
+	view, _ := payload["view"].(map[string]any)
+	if payload["type"] != "view_submission" {
+		return
+	}
+	var said struct {
+		Action string            `json:"response_action"`
+		Errors map[string]string `json:"errors"`
+	}
+	_ = json.Unmarshal(d.payload, &said)
+	for i, v := range s.views {
+		if v.ID == view["id"] {
+			s.views[i].Errors, s.views[i].Shut = said.Errors, said.Action != "errors"
+		}
+	}
+}
+
+func (c *conn) send(v any) {
+	c.write.Lock()
+	defer c.write.Unlock()
+	_ = c.socket.SetWriteDeadline(time.Now().Add(5 * time.Second))
+	_ = c.socket.WriteJSON(v)
+}
+
+func (c *conn) close() { _ = c.socket.Close() }
+
+// Linked is how many links there are.
+func (s *Server) Linked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.conns {
+		if !c.ended {
+			n++
+		}
+	}
+	return n
+}
+
+// Links is how many links there have been, those of a storm not counted.
+func (s *Server) Links() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// Opens is how often apps.connections.open was answered with an address.
+func (s *Server) Opens() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opens
+}
+
+// newest is the newest link that has not ended; nil if there is none. The caller holds mu.
+func (s *Server) newest() *conn {
+	for i := len(s.conns) - 1; i >= 0; i-- {
+		if !s.conns[i].ended {
+			return s.conns[i]
+		}
+	}
+	return nil
+}
+
+// Disconnect tells the newest link that it ends, as Slack does with the reasons warning, refresh_requested, link_disabled
+// and too_many_websockets. It is left to the app to close it.
+func (s *Server) Disconnect(reason string) {
+	s.mu.Lock()
+	c := s.newest()
+	s.mu.Unlock()
+	if c != nil {
+		c.send(map[string]any{"type": "disconnect", "reason": reason, "debug_info": map[string]any{"host": "slacktest"}})
+	}
+}
+
+// Drop cuts all links, without a word. It returns when they have ended.
+func (s *Server) Drop() {
+	s.mu.Lock()
+	conns := s.conns
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.close()
+	}
+	s.Await(10*time.Second, func() bool { return s.Linked() == 0 })
+}
+
+// Silence ends the pings, or lets them go on.
+func (s *Server) Silence(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent
+}
+
+// Storm lets each of the next n links be one too many: after its hello it is told so, and cut.
+func (s *Server) Storm(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.storm = n
+}
+
+// Stormed reports whether the storm is over.
+func (s *Server) Stormed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.storm == 0
+}
+
+// Deliver sends an event of the Events API, or lets it wait for a link, and returns the id of the delivery.
+func (s *Server) Deliver(event map[string]any) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.event(event)
+}
+
+// event is Deliver. The caller holds mu.
+func (s *Server) event(event map[string]any) string {
+	return s.send("events_api", map[string]any{
+		"type": "event_callback", "team_id": Team, "api_app_id": "A0TEST", "event_id": s.number("Ev"), "event": event,
+		"event_time": time.Now().Unix(),
+	}, false)
+}
+
+// Send sends an envelope of any type with any payload, and returns its id.
+func (s *Server) Send(typ string, payload any) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.send(typ, payload, typ != "events_api")
+}
+
+// send sends an envelope with a copy of the payload. The caller holds mu.
+func (s *Server) send(typ string, payload any, takesPayload bool) string {
+	id := s.number("envelope-")
+	raw, err := json.Marshal(payload)
+	if err == nil {
+		payload = nil
+		err = json.Unmarshal(raw, &payload)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("slacktest: send a payload: %v", err))
+	}
+	s.dispatch(&delivery{id: id, body: map[string]any{
+		"type": typ, "envelope_id": id, "payload": payload, "accepts_response_payload": takesPayload,
+		"retry_attempt": 0, "retry_reason": "",
+	}})
+	return id
+}
+
+// dispatch sends a delivery over the newest link. The caller holds mu.
+func (s *Server) dispatch(d *delivery) {
+	s.delivered = append(s.delivered, d)
+	if c := s.newest(); c != nil {
+		d.link = c
+		c.send(d.body)
+	}
+	s.happened()
+}
+
+// SendRaw sends a frame as it is over the newest link.
+func (s *Server) SendRaw(frame string) {
+	s.mu.Lock()
+	c := s.newest()
+	s.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.write.Lock()
+	defer c.write.Unlock()
+	_ = c.socket.WriteMessage(websocket.TextMessage, []byte(frame))
+}
+
+// Redeliver sends a delivery again, in a new envelope and as a retry, and returns the id of that.
+func (s *Server) Redeliver(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.delivered {
+		if d.id == id {
+			again := &delivery{id: s.number("envelope-"), body: maps.Clone(d.body)}
+			again.body["envelope_id"] = again.id
+			again.retry()
+			s.dispatch(again)
+			return again.id
+		}
+	}
+	panic("slacktest: there was no delivery " + id)
+}
+
+// Acked reports how often a delivery was acknowledged, and with what.
+func (s *Server) Acked(id string) (times int, payload json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.delivered {
+		if d.id == id {
+			return d.acked, d.payload
+		}
+	}
+	return 0, nil
+}
+
+// Click lets a person press a button of a message by its action id, as the message stands or stood first. It returns the
+// id of the delivery, and of the trigger with which a form can be opened. It panics when there is no such button.
+func (s *Server) Click(user, channel, ts, action string) (delivery, trigger string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channel]
+	if c == nil || c.find(ts) == nil {
+		panic(fmt.Sprintf("slacktest: there is no message %s in %q", ts, channel))
+	}
+	m := c.find(ts)
+	for _, b := range m.First {
+		for _, e := range b.Elements {
+			if e.ActionID != action {
+				continue
+			}
+			trigger = s.number("trigger")
+			s.triggers[trigger] = time.Now().Add(s.options.Trigger)
+			container := map[string]any{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": false}
+			if m.Thread != "" {
+				container["thread_ts"] = m.Thread
+			}
+			return s.send("interactive", map[string]any{
+				"type": "block_actions", "team": map[string]any{"id": Team}, "user": s.userJSON(user),
+				"channel": map[string]any{"id": channel}, "container": container, "message": m.json(true), "trigger_id": trigger,
+				"response_url": s.http.URL + "/gone",
+				"actions": []any{map[string]any{
+					"type": "button", "action_id": e.ActionID, "block_id": b.BlockID, "value": e.Value, "action_ts": s.nextTS(),
+					"text": map[string]any{"type": "plain_text", "text": e.Label()},
+				}},
+			}, false), trigger
+		}
+	}
+	panic(fmt.Sprintf("slacktest: the message %s has no button %s", ts, action))
+}
+
+func (s *Server) userJSON(user string) map[string]any {
+	u := s.users[user]
+	return map[string]any{"id": user, "username": strings.ToLower(u.Name), "name": u.Name, "team_id": cmp.Or(u.Team, Team)}
+}
+
+// View is the form that was opened with a trigger.
+func (s *Server) View(trigger string) (View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.views {
+		if v.Trigger == trigger {
+			return v, true
+		}
+	}
+	return View{}, false
+}
+
+// Submit lets a person send a form with what they wrote, by block and action, and returns the id of the delivery.
+func (s *Server) Submit(user string, v View, values map[string]map[string]string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := map[string]any{}
+	for block, inputs := range values {
+		row := map[string]any{}
+		for action, value := range inputs {
+			row[action] = map[string]any{"type": "plain_text_input", "value": value}
+		}
+		state[block] = row
+	}
+	return s.send("interactive", map[string]any{
+		"type": "view_submission", "team": map[string]any{"id": Team}, "user": s.userJSON(user),
+		"view": map[string]any{
+			"id": v.ID, "type": "modal", "callback_id": v.Callback, "private_metadata": v.Private, "state": map[string]any{"values": state},
+		},
+	}, true)
+}
+
+// Slash lets a person give a slash command, and returns the id of the delivery.
+func (s *Server) Slash(user, channel, command, text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.send("slash_commands", map[string]any{
+		"command": command, "text": text, "user_id": user, "team_id": Team, "channel_id": channel, "trigger_id": s.number("trigger"),
+	}, true)
+}

@@ -1,0 +1,189 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/bot"
+)
+
+// outer is what surrounds an event.
+type outer struct {
+	Team    string          `json:"team_id"`
+	EventID string          `json:"event_id"`
+	Event   json.RawMessage `json:"event"`
+}
+
+// said is an event about a message: a message or an app_mention. Only what is needed is read, so that a field of an
+// unexpected type elsewhere does no harm.
+type said struct {
+	Type        string     `json:"type"`
+	Subtype     string     `json:"subtype"`
+	Channel     string     `json:"channel"`
+	ChannelType string     `json:"channel_type"`
+	User        string     `json:"user"`
+	Bot         string     `json:"bot_id"`
+	Text        string     `json:"text"`
+	TS          string     `json:"ts"`
+	Thread      string     `json:"thread_ts"`
+	ClientID    string     `json:"client_msg_id"`
+	Team        string     `json:"team"`
+	UserTeam    string     `json:"user_team"`
+	SourceTeam  string     `json:"source_team"`
+	Files       []attached `json:"files"`
+}
+
+type attached struct {
+	Name string `json:"name"`
+}
+
+// The subtypes of messages that people write. All others tell of something that happened, such as an edit.
+var written = []string{"", "file_share", "thread_broadcast", "me_message"}
+
+// hear takes an envelope. It does not block.
+func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
+	switch e.Kind {
+	case "events_api":
+		var o outer
+		var m said
+		if json.Unmarshal(e.Payload, &o) == nil && json.Unmarshal(o.Event, &m) == nil && s.spoken(m) {
+			s.lanes.do(m.Channel, func() { s.message(ctx, in, e, o, m) })
+			return
+		}
+	case "interactive":
+		s.lanes.do("interactive "+e.ID, func() { s.interaction(ctx, in, e) })
+		return
+	case "slash_commands":
+		s.lanes.do("slash "+e.ID, func() { s.slash(ctx, in, e) })
+		return
+	default:
+		s.log.Warn("slack sent something of an unknown kind", "kind", e.Kind)
+	}
+	s.lanes.do("other "+e.ID, func() { s.acknowledge(ctx, e, nil) })
+}
+
+// spoken reports whether an event is something that a person said to a place where it may concern the bot.
+func (s *Slack) spoken(m said) bool {
+	if m.Type != "message" && m.Type != "app_mention" || m.Channel == "" || m.TS == "" {
+		return false
+	}
+	me := s.me()
+	if m.User == "" || m.User == me.user || m.Bot != "" || m.User == "USLACKBOT" || !slices.Contains(written, m.Subtype) {
+		return false
+	}
+	return m.Type == "app_mention" || m.direct() || m.Thread != "" || mentions(m.Text, me.user)
+}
+
+func (m said) direct() bool {
+	return m.ChannelType == "im" || m.ChannelType == "" && direct(m.Channel)
+}
+
+// message gives what a person said to the receiver.
+func (s *Slack) message(ctx context.Context, in bot.Receiver, e envelope, o outer, m said) {
+	if ctx.Err() != nil {
+		return
+	}
+	me := s.me()
+	team := cmp.Or(m.UserTeam, m.SourceTeam, m.Team, o.Team, me.team)
+	event := bot.Event{
+		Keys:      m.keys(o),
+		From:      s.person(ctx, team, m.User),
+		Address:   m.place(cmp.Or(o.Team, me.team), team).String(),
+		ID:        message{m.Channel, m.TS}.String(),
+		At:        saidAt(m.TS),
+		Text:      s.words(ctx, m),
+		Overheard: m.Type != "app_mention" && !m.direct() && !mentions(m.Text, me.user),
+	}
+	if m.direct() {
+		s.directory.met(m.User, m.Channel)
+	}
+	if _, err := in.Receive(ctx, event); err != nil {
+		s.lost(ctx, err)
+		return
+	}
+	s.acknowledge(ctx, e, nil)
+}
+
+// keys are what all deliveries of the same message have in common: of one event, of the two events about one mention, and
+// of a message that the sender's own program sent twice.
+func (m said) keys(o outer) []string {
+	keys := []string{key("message", o.Team, m.Channel, m.TS)}
+	if o.EventID != "" {
+		keys = append(keys, key("event", o.EventID))
+	}
+	if m.ClientID != "" {
+		keys = append(keys, key("client", o.Team, m.ClientID))
+	}
+	return keys
+}
+
+// key joins the parts of a key. Parts from outside are cut, so that the store takes every key.
+func key(parts ...string) string {
+	for i, part := range parts {
+		if len(part) > 100 {
+			parts[i] = digestOf(part)
+		}
+	}
+	return "slack-" + strings.Join(parts, ":")
+}
+
+// place is the conversation that a message belongs to. The first message of a thread carries its own ts as the thread's.
+func (m said) place(team, userTeam string) place {
+	if m.direct() {
+		p := place{team: userTeam, user: m.User, thread: m.Thread}
+		if m.Thread == m.TS {
+			p.thread = ""
+		}
+		return p
+	}
+	return place{team: team, channel: m.Channel, thread: cmp.Or(m.Thread, m.TS)}
+}
+
+// words is what was said, in plain text. What cannot be read is named, so that nobody thinks it was.
+func (s *Slack) words(ctx context.Context, m said) string {
+	text := plain(m.Text, s.me().user, func(user string) string {
+		name, _ := s.directory.lookup(ctx, user)
+		return name
+	})
+	var names []string
+	for _, file := range m.Files {
+		names = append(names, cmp.Or(file.Name, "a file"))
+	}
+	if len(names) > 0 {
+		text = strings.TrimSpace(text + "\n[attached, and not read: " + strings.Join(names, ", ") + "]")
+	}
+	if strings.TrimSpace(text) == "" {
+		return "[mentioned without words]"
+	}
+	return text
+}
+
+// acknowledge tells Slack that a thing was taken.
+func (s *Slack) acknowledge(ctx context.Context, e envelope, payload any) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err := e.acknowledge(ctx, payload); err != nil && ctx.Err() == nil {
+		s.log.Warn("cannot acknowledge to slack, which will deliver again", "error", err)
+	}
+}
+
+// lost logs that something could not be kept. Slack is told nothing, and delivers it again.
+func (s *Slack) lost(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		s.log.Error("what was said in slack could not be kept; it is delivered again", "error", err)
+	}
+}
+
+// saidAt is when something was said. A ts that is far off is not believed.
+func saidAt(ts string) time.Time {
+	now := time.Now()
+	if t := instant(ts); now.Sub(t).Abs() < 24*time.Hour {
+		return t
+	}
+	return now
+}

@@ -1,0 +1,220 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"nudge/agent"
+	"nudge/bot"
+)
+
+// The action ids of the bot's buttons. A choice's number stands behind actionChoice.
+const (
+	actionApprove = "nudge_approve"
+	actionDeny    = "nudge_deny"
+	actionEdit    = "nudge_edit"
+	actionAnswer  = "nudge_answer"
+	actionChoice  = "nudge_choice_"
+	actionStop    = "nudge_stop"
+)
+
+// interaction is a click or a form. Only what is needed is read.
+type interaction struct {
+	Type string `json:"type"`
+	Team struct {
+		ID string `json:"id"`
+	} `json:"team"`
+	User struct {
+		ID   string `json:"id"`
+		Team string `json:"team_id"`
+	} `json:"user"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+	Container struct {
+		Channel   string `json:"channel_id"`
+		Message   string `json:"message_ts"`
+		Thread    string `json:"thread_ts"`
+		Ephemeral bool   `json:"is_ephemeral"`
+	} `json:"container"`
+	Message struct {
+		TS     string `json:"ts"`
+		Thread string `json:"thread_ts"`
+	} `json:"message"`
+	Actions []click `json:"actions"`
+	Trigger string  `json:"trigger_id"`
+	View    form    `json:"view"`
+}
+
+// click is one pressed button.
+type click struct {
+	Action string `json:"action_id"`
+	Block  string `json:"block_id"`
+	Value  string `json:"value"`
+	TS     string `json:"action_ts"`
+	Text   struct {
+		Text string `json:"text"`
+	} `json:"text"`
+}
+
+// channel is where the click was.
+func (i interaction) channel() string { return cmp.Or(i.Container.Channel, i.Channel.ID) }
+
+// place is the conversation that a click belongs to: the one that the buttons were made for, which stands in their block,
+// and otherwise the one in which they stand.
+func (i interaction) place(c click, ownTeam string) place {
+	if p, ok := parsePlace(c.Block); ok {
+		return p
+	}
+	message := cmp.Or(i.Container.Message, i.Message.TS)
+	thread := cmp.Or(i.Container.Thread, i.Message.Thread)
+	if direct(i.channel()) {
+		p := place{team: cmp.Or(i.User.Team, i.Team.ID, ownTeam), user: i.User.ID, thread: thread}
+		if thread == message {
+			p.thread = ""
+		}
+		return p
+	}
+	return place{team: cmp.Or(i.Team.ID, ownTeam), channel: i.channel(), thread: cmp.Or(thread, message)}
+}
+
+// interaction takes a click or a form.
+func (s *Slack) interaction(ctx context.Context, in bot.Receiver, e envelope) {
+	var i interaction
+	if err := json.Unmarshal(e.Payload, &i); err != nil || i.User.ID == "" {
+		s.acknowledge(ctx, e, nil)
+		return
+	}
+	switch {
+	case i.Type == "block_actions" && len(i.Actions) > 0:
+		s.clicked(ctx, in, e, i)
+	case i.Type == "view_submission":
+		s.submitted(ctx, in, e, i)
+	default:
+		s.acknowledge(ctx, e, nil)
+	}
+}
+
+// clicked takes a pressed button. A form is opened before anything else is done, since Slack allows three seconds for it.
+func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i interaction) {
+	c := i.Actions[0]
+	p := i.place(c, s.me().team)
+	id := key("click", i.User.ID, cmp.Or(i.Container.Message, i.Message.TS), c.Action, c.TS)
+	event := bot.Event{Keys: []string{id}, Address: p.String(), ID: message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)}.String(), At: time.Now()}
+	verdict, isForm := forms[c.Action]
+	switch {
+	case isForm:
+		opened, err := s.ask(ctx, in, i, c, p, id)
+		if err != nil {
+			s.lost(ctx, err)
+			return
+		}
+		if opened {
+			s.acknowledge(ctx, e, nil)
+			return
+		}
+		event.Click = &agent.Decision{Card: c.Value, Verdict: verdict}
+	case c.Action == actionApprove:
+		event.Click = &agent.Decision{Card: c.Value, Verdict: agent.Approve}
+	case strings.HasPrefix(c.Action, actionChoice):
+		text, err := choice(ctx, in, c)
+		if err != nil {
+			s.lost(ctx, err)
+			return
+		}
+		event.Click = &agent.Decision{Card: c.Value, Verdict: agent.AnswerIt, Text: text}
+	case c.Action == actionStop:
+		event.Stop = true
+	default:
+		s.acknowledge(ctx, e, nil)
+		return
+	}
+	s.pressed(ctx, in, e, i, event)
+}
+
+// pressed gives a decision or a Stop to the receiver. Somebody who is not let in is told so, where nobody else sees it.
+func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i interaction, event bot.Event) {
+	event.From = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
+	admission, err := in.Receive(ctx, event)
+	if err != nil {
+		s.lost(ctx, err)
+		return
+	}
+	s.acknowledge(ctx, e, nil)
+	switch {
+	case admission == bot.Refused:
+		s.whisper(ctx, i, "You are not on the list of people whom I serve, so nothing was done.")
+	case event.Stop:
+		s.progress.pressed(ctx, event.Address, message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)})
+	}
+}
+
+// choice is the text of the choice that a button stands for. The card has it whole; the button may show it cut short.
+func choice(ctx context.Context, in bot.Receiver, c click) (string, error) {
+	card, waiting, err := in.Card(ctx, c.Value)
+	if err != nil {
+		return "", fmt.Errorf("look up the question %s: %w", c.Value, err)
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(c.Action, actionChoice))
+	if waiting && err == nil && n >= 0 && n < len(card.Choices) {
+		return card.Choices[n], nil
+	}
+	return c.Text.Text, nil
+}
+
+// whisper tells the person of an interaction something that nobody else sees. It is done as well as it can be.
+func (s *Slack) whisper(ctx context.Context, i interaction, text string) {
+	if i.channel() == "" {
+		return
+	}
+	options := append(quiet(), slack.MsgOptionText(escape(text), false))
+	if thread := cmp.Or(i.Container.Thread, i.Message.Thread); thread != "" {
+		options = append(options, slack.MsgOptionTS(thread))
+	}
+	if _, err := s.api.PostEphemeralContext(ctx, i.channel(), i.User.ID, options...); err != nil && ctx.Err() == nil {
+		s.log.Warn("cannot tell somebody why a click did nothing", "error", err)
+	}
+}
+
+// slashed is a slash command.
+type slashed struct {
+	Team    string `json:"team_id"`
+	Channel string `json:"channel_id"`
+	User    string `json:"user_id"`
+	Text    string `json:"text"`
+	Trigger string `json:"trigger_id"`
+}
+
+// slash takes a slash command. Slack does not tell in which thread it was given, so it is answered in direct messages.
+func (s *Slack) slash(ctx context.Context, in bot.Receiver, e envelope) {
+	var c slashed
+	if err := json.Unmarshal(e.Payload, &c); err != nil || c.User == "" {
+		s.acknowledge(ctx, e, nil)
+		return
+	}
+	team := cmp.Or(c.Team, s.me().team)
+	admission, err := in.Receive(ctx, bot.Event{
+		Keys: []string{key("slash", cmp.Or(c.Trigger, e.ID))}, From: s.person(ctx, team, c.User), At: time.Now(),
+		Address: place{team: team, user: c.User}.String(), Text: "nudge " + cmp.Or(strings.TrimSpace(c.Text), "help"),
+	})
+	if err != nil {
+		s.lost(ctx, err)
+		return
+	}
+	var answer any
+	switch {
+	case !e.TakesPayload:
+	case admission == bot.Refused:
+		answer = map[string]string{"response_type": "ephemeral", "text": "You are not on the list of people whom I serve."}
+	case !direct(c.Channel):
+		answer = map[string]string{"response_type": "ephemeral", "text": "The answer is in your direct messages with me."}
+	}
+	s.acknowledge(ctx, e, answer)
+}

@@ -1,0 +1,260 @@
+package slack
+
+import (
+	"html"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nudge/agent"
+	"nudge/bot"
+	"nudge/bot/bottest"
+	"nudge/bot/bottest/slacktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long something may take that takes milliseconds on an idle machine.
+const patience = 30 * time.Second
+
+const shared = "C0TEAM"
+
+// brisk lets tests wait for nothing but the machine.
+var brisk = Timing{
+	Ping: 20 * time.Second, Stale: time.Minute, Timeout: 20 * time.Second, Pace: time.Nanosecond, Edit: time.Nanosecond,
+	Openings: []time.Duration{time.Millisecond}, Crowded: time.Millisecond, Disabled: time.Millisecond,
+}
+
+func newServer(t *testing.T) *slacktest.Server {
+	t.Helper()
+	server := slacktest.New(slacktest.Options{Trigger: time.Minute})
+	t.Cleanup(server.Close)
+	for _, u := range []slacktest.User{
+		{ID: "U0ANN", Name: "Ann", Zone: "Europe/Berlin"}, {ID: "U0BOB", Name: "Bob", Zone: "UTC"}, {ID: "U0EVE", Name: "Eve"},
+	} {
+		server.AddUser(u)
+	}
+	server.AddChannel(shared, "U0ANN", "U0BOB", "U0EVE")
+	return server
+}
+
+func newSlack(t *testing.T, server *slacktest.Server, timing Timing) *Slack {
+	t.Helper()
+	s, err := New(Config{BotToken: slacktest.BotToken, AppToken: slacktest.AppToken, APIURL: server.APIURL(), Timing: timing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rig plays people on a fake Slack.
+type rig struct {
+	*testing.T
+	server *slacktest.Server
+
+	mu     sync.Mutex
+	own    []string // deliveries of the suite's people
+	cards  map[string]at
+	thread string // of the shared place
+}
+
+type at struct{ channel, ts string }
+
+func TestSuite(t *testing.T) {
+	bottest.Run(t, func(t *testing.T) bottest.Rig { return &rig{T: t, server: newServer(t), cards: map[string]at{}} })
+}
+
+func (r *rig) Adapter(bottest.Program) bot.Adapter { return newSlack(r.T, r.server, brisk) }
+
+func (r *rig) People() bottest.People {
+	return bottest.People{
+		Ann: agent.Person{ID: "slack:T0TEST:U0ANN", Name: "Ann", Zone: "Europe/Berlin"},
+		Bob: agent.Person{ID: "slack:T0TEST:U0BOB", Name: "Bob", Zone: "UTC"},
+		Eve: agent.Person{ID: "slack:T0TEST:U0EVE", Name: "Eve"},
+	}
+}
+
+func user(p agent.Person) string { return string(p.ID[strings.LastIndexByte(string(p.ID), ':')+1:]) }
+
+func channelOf(p agent.Person, place bottest.Place) string {
+	if place == bottest.Shared {
+		return shared
+	}
+	return slacktest.DM(user(p))
+}
+
+// Say writes in direct messages, or mentions the bot in the channel.
+func (r *rig) Say(from agent.Person, place bottest.Place, text string) string {
+	text = escape(text)
+	if place == bottest.Shared {
+		text = "<@" + slacktest.BotUser + "> " + text
+	}
+	ts, deliveries := r.server.Say(slacktest.Said{User: user(from), Channel: channelOf(from, place), Text: text})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own = append(r.own, deliveries...)
+	return channelOf(from, place) + ":" + ts
+}
+
+// find gives where a card stands.
+func (r *rig) find(id string) at {
+	r.Helper()
+	var found at
+	if !r.server.Await(patience, func() bool { found = r.look(id); return found.ts != "" }) {
+		r.Fatalf("there is no card %s", id)
+	}
+	return found
+}
+
+func (r *rig) look(id string) at {
+	for _, channel := range []string{shared, slacktest.DM("U0ANN"), slacktest.DM("U0BOB")} {
+		for _, m := range r.server.ByBot(channel) {
+			if cardOf(m) == id {
+				return at{channel, m.TS}
+			}
+		}
+	}
+	return at{}
+}
+
+// cardOf is the id of the card that a message is or was.
+func cardOf(m slacktest.Message) string {
+	for _, b := range m.First {
+		for _, e := range b.Elements {
+			if e.Type == "button" && e.ActionID != actionStop {
+				return e.Value
+			}
+		}
+	}
+	return ""
+}
+
+// Press presses a button, and sends the form behind it if one is opened.
+func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
+	r.Helper()
+	where := r.find(d.Card)
+	action := map[agent.Verdict]string{agent.Approve: actionApprove, agent.Deny: actionDeny, agent.Edit: actionEdit}[d.Verdict]
+	if d.Verdict == agent.AnswerIt {
+		action = r.choice(where, d.Text)
+	}
+	delivery, trigger := r.server.Click(user(from), where.channel, where.ts, action)
+	if _, isForm := forms[action]; !isForm {
+		r.note(delivery)
+		return
+	}
+	r.server.Await(patience, func() bool { n, _ := r.server.Acked(delivery); return n > 0 })
+	view, opened := r.server.View(trigger)
+	if !opened {
+		return
+	}
+	value := d.Text
+	if d.Verdict == agent.Edit {
+		value = string(d.Arguments)
+	}
+	r.note(r.server.Submit(user(from), view, map[string]map[string]string{formBlock: {formInput: value}}))
+}
+
+// choice is the button of a choice, or the one behind which any answer can be given.
+func (r *rig) choice(where at, text string) string {
+	m, _ := r.server.Message(where.channel, where.ts)
+	for _, b := range m.Buttons() {
+		if b.Label() == text {
+			return b.ActionID
+		}
+	}
+	return actionAnswer
+}
+
+func (r *rig) note(delivery string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own = append(r.own, delivery)
+}
+
+// Stop presses the Stop button of the message that shows progress.
+func (r *rig) Stop(from agent.Person, place bottest.Place) {
+	r.Helper()
+	channel := channelOf(from, place)
+	ts := ""
+	found := r.server.Await(patience, func() bool {
+		for _, m := range r.server.ByBot(channel) {
+			for _, b := range m.Buttons() {
+				if b.ActionID == actionStop {
+					ts = m.TS
+				}
+			}
+		}
+		return ts != ""
+	})
+	if !found {
+		r.Fatal("there is no Stop button")
+	}
+	delivery, _ := r.server.Click(user(from), channel, ts, actionStop)
+	r.note(delivery)
+}
+
+// Shown reads messages as a person sees them.
+func (r *rig) Shown(to agent.Person, place bottest.Place) []bottest.Line {
+	var lines []bottest.Line
+	for _, m := range r.server.ByBot(channelOf(to, place)) {
+		if m.For != "" && m.For != user(to) {
+			continue
+		}
+		line := bottest.Line{Text: html.UnescapeString(m.Text)}
+		if id := cardOf(m); id != "" {
+			line.Card = &bottest.Card{ID: id, Open: len(m.Buttons()) > 0}
+			if !line.Card.Open {
+				line.Card.Outcome = m.Text
+			} else {
+				line.Text = m.Shown()
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (r *rig) last() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.own[len(r.own)-1]
+}
+
+// Redeliver delivers the last thing again, and waits until that is acknowledged.
+func (r *rig) Redeliver() {
+	again := r.server.Redeliver(r.last())
+	r.note(again)
+	r.server.Await(patience, func() bool { n, _ := r.server.Acked(again); return n > 0 })
+}
+
+func (r *rig) Acknowledged() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, id := range r.own {
+		if times, _ := r.server.Acked(id); times > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rig) Receipt(message string) string {
+	channel, ts, _ := strings.Cut(message, ":")
+	m, _ := r.server.Message(channel, ts)
+	if len(m.Reactions) != 1 {
+		return strings.Join(m.Reactions, "+")
+	}
+	return map[string]string{sawIt: agent.Stored, readIt: agent.SeenAt, nextTime: agent.NextTurn}[m.Reactions[0]]
+}
+
+func (r *rig) FailSends(n int) {
+	for range n {
+		r.server.Fail("chat.postMessage", slacktest.Fault{Status: 503})
+	}
+}
+
+func (r *rig) DropLink() { r.server.Drop() }

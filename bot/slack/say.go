@@ -1,0 +1,332 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"nudge/agent"
+	"nudge/bot"
+)
+
+// Say says one reply, and returns "channel:ts" of the first message that it became, or of the card. Errors are of type
+// [*bot.SendError].
+func (s *Slack) Say(ctx context.Context, d bot.Delivery) (receipt string, err error) {
+	p, ok := parsePlace(d.Address)
+	if !ok {
+		return "", &bot.SendError{Gone: true, Err: fmt.Errorf("%q is no conversation of slack's", d.Address)}
+	}
+	receipt, err = s.say(ctx, p, d)
+	err = s.sendError(err)
+	var send *bot.SendError
+	if d.Key != "" && errors.As(err, &send) && send.Gone {
+		s.ledger.forget(d.Key)
+	}
+	return receipt, err
+}
+
+func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error) {
+	switch d.Kind {
+	case agent.Progress:
+		return "", s.progress.show(ctx, p, d.Reply)
+	case agent.WaitingMark, agent.SettledMark:
+		return "", s.progress.end(ctx, d.Address)
+	case agent.SteerMark:
+		return "", s.react(ctx, d.Reply)
+	case agent.DecidedMark:
+		return s.decided(ctx, p, d)
+	case agent.Ask, agent.Approval:
+		return s.card(ctx, p, d)
+	case agent.Final, agent.Notify:
+		return s.tell(ctx, p, d, mrkdwn)
+	case agent.Notice, agent.Fault:
+		if d.To != "" && p.user == "" {
+			return "", s.aside(ctx, p, d)
+		}
+		return s.tell(ctx, p, d, escape)
+	}
+	return "", nil
+}
+
+// quiet are the options of everything that is said: Slack fetches no page that a text names.
+func quiet() []slack.MsgOption {
+	return []slack.MsgOption{slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl()}
+}
+
+// post is one message to be posted.
+type post struct {
+	text   string // in Slack's markup
+	blocks []slack.Block
+	card   string
+}
+
+// tell says a text in as many messages as it takes. One that is too long for that becomes a file with its beginning as
+// the message. render makes Slack's markup of a text.
+func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(string) string) (string, error) {
+	if strings.TrimSpace(d.Text) == "" {
+		return "", nil
+	}
+	var posts []post
+	if length(d.Text) > wholeLimit {
+		name := "answer-" + digestOf(d.Key + d.Text)[:8] + ".md"
+		if err := s.attach(ctx, p, d, name, d.Text); err != nil {
+			return "", err
+		}
+		begin := ""
+		if parts := split(render(d.Text[:whole(d.Text, within(d.Text, excerptLimit))]), textLimit-200); len(parts) > 0 {
+			begin = parts[0]
+		}
+		posts = []post{{text: begin + "\n\n… This is the beginning. The whole answer is in the file " + name + " above."}}
+	} else {
+		for _, part := range split(render(d.Text), textLimit) {
+			posts = append(posts, post{text: part})
+		}
+	}
+	return s.postAll(ctx, p, d, posts)
+}
+
+// postAll posts messages in order, leaving out those that stand there from an earlier try.
+func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []post) (receipt string, err error) {
+	channel, err := s.directory.channel(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	t, err := s.recall(ctx, p, d, channel)
+	if err != nil {
+		return "", err
+	}
+	for part, m := range posts {
+		mark := mark{d.Key, part, digestOf(m.card + m.text)}
+		ts, said := t.said[mark]
+		if !said {
+			if ts, err = s.post(ctx, channel, p.thread, mark, m); err != nil {
+				if unsure(err) && t.unsure.IsZero() {
+					t.unsure = time.Now()
+				}
+				return "", fmt.Errorf("post message %d of %d in %s: %w", part+1, len(posts), channel, err)
+			}
+			t.said[mark] = ts
+		}
+		if receipt == "" {
+			receipt = message{channel, ts}.String()
+		}
+	}
+	s.ledger.forget(d.Key)
+	return receipt, nil
+}
+
+// recall gives what is known of earlier tries of a reply, after a look into the conversation where that may find more.
+func (s *Slack) recall(ctx context.Context, p place, d bot.Delivery, channel string) (*try, error) {
+	if d.Key == "" {
+		return &try{said: map[mark]string{}}, nil
+	}
+	t, address := s.ledger.of(d.Key), p.String()
+	if !t.unsure.IsZero() {
+		f, err := s.lookUp(ctx, channel, p.thread, t.unsure.Add(-skew))
+		if err != nil {
+			return t, err
+		}
+		maps.Copy(t.said, f.marks)
+		t.unsure = time.Time{}
+	}
+	if !s.ledger.old(p) {
+		return t, nil
+	}
+	past, known := s.ledger.pastOf(address)
+	if !known {
+		f, err := s.lookUp(ctx, channel, p.thread, s.ledger.started.Add(-lookBack))
+		if err != nil && (retryAfter(err) > 0 || unsure(err)) {
+			return t, err
+		}
+		// Where Slack does not let the bot look, it is better to say a thing twice than never.
+		past = f.marks
+		s.ledger.keepPast(address, past)
+	}
+	hit := false
+	for mark, ts := range past {
+		if mark.key == d.Key {
+			t.said[mark], hit = ts, true
+		}
+	}
+	if !hit {
+		s.ledger.check(address)
+	}
+	return t, nil
+}
+
+// post posts one message. Blocks that Slack refuses are left out: the text says all that they say.
+func (s *Slack) post(ctx context.Context, channel, thread string, m mark, p post) (ts string, err error) {
+	if err := s.pace.await(ctx, channel); err != nil {
+		return "", err
+	}
+	options := append(quiet(), slack.MsgOptionText(p.text, false), slack.MsgOptionMetadata(m.metadata(p.card)))
+	if thread != "" {
+		options = append(options, slack.MsgOptionTS(thread))
+	}
+	with := options
+	if len(p.blocks) > 0 {
+		with = append(options[:len(options):len(options)], slack.MsgOptionBlocks(p.blocks...))
+	}
+	_, ts, err = s.api.PostMessageContext(ctx, channel, with...)
+	if c := code(err); len(p.blocks) > 0 && (c == "invalid_blocks" || c == "msg_blocks_too_long" || c == "invalid_blocks_format") {
+		s.log.Error("slack refuses the blocks of a card, which is posted as text", "error", err)
+		_, ts, err = s.api.PostMessageContext(ctx, channel, options...)
+	}
+	return ts, err
+}
+
+// card posts a card with its buttons. Its text is the whole card as well.
+func (s *Slack) card(ctx context.Context, p place, d bot.Delivery) (string, error) {
+	whole, file := bot.CardText(d.Reply), ""
+	text := escape(whole)
+	if length(whole) > cardLimit {
+		file = "card-" + d.ID + ".txt"
+		if err := s.attach(ctx, p, d, file, whole); err != nil {
+			return "", err
+		}
+		text = escape(cut(whole, excerptLimit) + "\n\nThis is not all: the whole card is in the file " + file + " above. Its id is " + d.ID + ".")
+	}
+	return s.postAll(ctx, p, d, []post{{text: text, blocks: s.cardBlocks(d.Reply, file), card: d.ID}})
+}
+
+// attach puts a text into a conversation as a file. The name tells a later try that it is there.
+func (s *Slack) attach(ctx context.Context, p place, d bot.Delivery, name, text string) error {
+	channel, err := s.directory.channel(ctx, p)
+	if err != nil {
+		return err
+	}
+	there := mark{d.Key, -1, name}
+	t := s.ledger.of(d.Key)
+	if _, done := t.said[there]; done && d.Key != "" {
+		return nil
+	}
+	if !t.unsure.IsZero() || s.ledger.old(p) {
+		f, err := s.lookUp(ctx, channel, p.thread, s.ledger.started.Add(-lookBack))
+		if err != nil && (retryAfter(err) > 0 || unsure(err)) {
+			return err
+		}
+		if ts, ok := f.files[name]; ok {
+			t.said[there] = ts
+			return nil
+		}
+	}
+	if err := s.pace.await(ctx, channel); err != nil {
+		return err
+	}
+	_, err = s.api.UploadFileContext(ctx, slack.UploadFileParameters{
+		Filename: name, Title: name, Content: text, FileSize: len(text), Channel: channel, ThreadTimestamp: p.thread,
+	})
+	if err != nil {
+		if unsure(err) && t.unsure.IsZero() {
+			t.unsure = time.Now()
+		}
+		return fmt.Errorf("upload the file %s to %s: %w", name, channel, err)
+	}
+	t.said[there] = name
+	return nil
+}
+
+// aside tells one person something in a shared place, and in direct messages if they cannot be told there.
+func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
+	user := string(d.To)
+	user = user[strings.LastIndexByte(user, ':')+1:]
+	text := cut(escape(d.Text), textLimit)
+	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionTS(p.thread))
+	_, err := s.api.PostEphemeralContext(ctx, p.channel, user, options...)
+	switch code(err) {
+	case "user_not_in_channel", "not_in_channel", "channel_not_found", "is_archived":
+		home, ok := parsePlace(d.To.Home())
+		if !ok {
+			return err
+		}
+		_, err = s.postAll(ctx, home, d, []post{{text: text}})
+	}
+	if err != nil {
+		return fmt.Errorf("tell %s something in %s: %w", user, p.channel, err)
+	}
+	return nil
+}
+
+// decided settles a card: it says what was decided and has no buttons any more. Where no card is found, or it can no longer be
+// changed, the outcome is said as a message.
+func (s *Slack) decided(ctx context.Context, p place, d bot.Delivery) (string, error) {
+	text := s.outcome(d.Reply, time.Now())
+	card, known := parseMessage(d.Earlier)
+	if !known {
+		var err error
+		if card, known, err = s.findCard(ctx, p, d.ID); err != nil {
+			return "", err
+		}
+	}
+	if !known {
+		return s.postAll(ctx, p, d, []post{{text: text, card: d.ID}})
+	}
+	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionBlocks(),
+		slack.MsgOptionMetadata(mark{key: d.Key}.metadata(d.ID)))
+	_, _, _, err := s.api.UpdateMessageContext(ctx, card.channel, card.ts, options...)
+	switch code(err) {
+	case "message_not_found", "cant_update_message", "edit_window_closed":
+		return s.postAll(ctx, p, d, []post{{text: text, card: d.ID}})
+	}
+	if err != nil {
+		return "", fmt.Errorf("settle the card at %s: %w", card, err)
+	}
+	return card.String(), nil
+}
+
+// findCard looks for a card of which nothing is known but that it should stand in a conversation.
+func (s *Slack) findCard(ctx context.Context, p place, id string) (message, bool, error) {
+	channel, err := s.directory.channel(ctx, p)
+	if err != nil || id == "" {
+		return message{}, false, err
+	}
+	f, err := s.lookUp(ctx, channel, p.thread, time.Now().Add(-30*lookBack))
+	if err != nil {
+		if retryAfter(err) > 0 || unsure(err) {
+			return message{}, false, err
+		}
+		return message{}, false, nil
+	}
+	ts, ok := f.cards[id]
+	return message{channel, ts}, ok, nil
+}
+
+// The reactions that are receipts.
+const (
+	sawIt    = "eyes"
+	readIt   = "white_check_mark"
+	nextTime = "fast_forward"
+)
+
+// react puts the receipt of a message on that very message. A message that is gone needs none.
+func (s *Slack) react(ctx context.Context, r agent.Reply) error {
+	at, ok := parseMessage(r.ID)
+	if !ok {
+		return nil
+	}
+	item := slack.NewRefToMessage(at.channel, at.ts)
+	name := map[string]string{agent.Stored: sawIt, agent.SeenAt: readIt, agent.NextTurn: nextTime}[r.State]
+	if name == "" {
+		return nil
+	}
+	if name != sawIt {
+		err := s.api.RemoveReactionContext(ctx, sawIt, item)
+		if !done(err, "no_reaction", "message_not_found", "channel_not_found", "is_archived", "missing_scope") {
+			return fmt.Errorf("take a receipt off %s: %w", at, err)
+		}
+	}
+	err := s.api.AddReactionContext(ctx, name, item)
+	if code(err) == "missing_scope" {
+		s.log.Warn("the slack app may not put receipts on messages: it lacks the scope reactions:write")
+	}
+	if !done(err, "already_reacted", "message_not_found", "channel_not_found", "is_archived", "too_many_reactions",
+		"too_many_emoji", "thread_locked", "missing_scope") {
+		return fmt.Errorf("put a receipt on %s: %w", at, err)
+	}
+	return nil
+}

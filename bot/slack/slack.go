@@ -1,0 +1,262 @@
+// Package slack is the adapter for Slack, over Socket Mode.
+//
+// What people say comes over a WebSocket ([Slack.Listen], link.go): each envelope is made into an event (event.go,
+// interaction.go), given to the receiver, and acknowledged only after that. What the agent says goes through Slack's Web
+// API ([Slack.Say], say.go): Markdown becomes Slack's own markup with nothing in it that could notify anybody (mrkdwn.go),
+// is split into messages (split.go) and posted under the reply's key, so that a message whose fate is not known is looked
+// up before it is posted again (ledger.go).
+//
+// Conversations are slack:TEAM:CHANNEL:THREAD_TS in channels and slack:TEAM:dm:USER in direct messages, with
+// :THREAD_TS behind that for a thread inside one. People are slack:TEAM:USER.
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"nudge/agent"
+	"nudge/bot"
+)
+
+// Config is what a Slack is made of. BotToken and AppToken must be set.
+type Config struct {
+	BotToken string // xoxb-: for the Web API
+	AppToken string // xapp-, with the scope connections:write: for the link
+	APIURL   string // instead of https://slack.com/api/
+	Log      *slog.Logger
+	Timing   Timing
+}
+
+// Timing says how long things take. A field that is zero has the value given here.
+type Timing struct {
+	Ping    time.Duration // a link without a ping from Slack for so long is replaced; 30 s
+	Stale   time.Duration // nothing heard for so long: the link is stale, and replaced if it still seems to be there; 75 s
+	Timeout time.Duration // of one call of the Web API; 20 s
+	Pace    time.Duration // between two messages in one channel; 1 s
+	Edit    time.Duration // between two edits of a progress message; 1.2 s
+	// Openings are the shortest times between the openings of links: after the first, the second and so on, the last of
+	// them for all that follow. A link that lived for the last of them begins the row anew. 1, 2, 5, 10, 20, 30, 60 s.
+	Openings []time.Duration
+	// Crowded is the first wait after Slack has said that there are too many links. It doubles up to thirty times itself; 1 s.
+	Crowded time.Duration
+	// Disabled is the wait after Slack has said that Socket Mode is switched off; 10 min.
+	Disabled time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&t.Ping, 30 * time.Second},
+		{&t.Stale, 75 * time.Second},
+		{&t.Timeout, 20 * time.Second},
+		{&t.Pace, time.Second},
+		{&t.Edit, 1200 * time.Millisecond},
+		{&t.Crowded, time.Second},
+		{&t.Disabled, 10 * time.Minute},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if len(t.Openings) == 0 {
+		for _, seconds := range []time.Duration{1, 2, 5, 10, 20, 30, 60} {
+			t.Openings = append(t.Openings, seconds*time.Second)
+		}
+	}
+	return t
+}
+
+// Slack is the adapter. Its methods may be called concurrently; Listen may be called once.
+type Slack struct {
+	log       *slog.Logger
+	timing    Timing
+	api       *slack.Client
+	opening   *opening
+	link      *link
+	directory *directory
+	ledger    *ledger
+	progress  *progress
+	pace      *pace
+	shown     *recent // clicks for which a form was opened
+
+	lanes lanes
+
+	mu   sync.Mutex
+	self self
+	dead error // why nothing more can be heard or said
+}
+
+// self is who the bot is.
+type self struct{ team, user, bot string }
+
+var _ bot.Adapter = (*Slack)(nil)
+
+const defaultAPI = "https://slack.com/api/"
+
+// New returns an adapter that does nothing yet. It refuses tokens that are missing or mixed up and an address that is none.
+func New(c Config) (*Slack, error) {
+	if c.BotToken == "" || strings.HasPrefix(c.BotToken, "xapp-") {
+		return nil, errors.New("set up slack: the bot token is missing, or is the app token; a bot token begins with xoxb-")
+	}
+	if c.AppToken == "" || strings.HasPrefix(c.AppToken, "xox") {
+		return nil, errors.New("set up slack: the app token is missing, or is a bot or user token; an app token begins with xapp-")
+	}
+	address, err := apiAddress(c.APIURL)
+	if err != nil {
+		return nil, err
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	timing := c.Timing.withDefaults()
+	s := &Slack{log: c.Log, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), ledger: newLedger(time.Now())}
+	network := waiting(timing.Timeout)
+	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address),
+		slack.OptionHTTPClient(&http.Client{Timeout: timing.Timeout, Transport: network}))
+	s.opening = newOpening(timing, network)
+	// No time-out for the whole call here: the wait for one's turn counts as part of it.
+	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address),
+		slack.OptionHTTPClient(&http.Client{Transport: s.opening}))
+	s.link = &link{log: c.Log, timing: timing, opener: opener, opening: s.opening}
+	s.directory = newDirectory(s.api)
+	s.progress = newProgress(s)
+	return s, nil
+}
+
+func apiAddress(address string) (string, error) {
+	if address == "" {
+		return defaultAPI, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", fmt.Errorf("set up slack: %q is not the address of an API", address)
+	}
+	return strings.TrimSuffix(address, "/") + "/", nil
+}
+
+// waiting is a transport that gives up when an answer does not begin in time.
+func waiting(timeout time.Duration) http.RoundTripper {
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	transport = transport.Clone()
+	transport.ResponseHeaderTimeout = timeout
+	return transport
+}
+
+// Platform is "slack".
+func (s *Slack) Platform() string { return "slack" }
+
+// Serves is true for every well-formed address of Slack.
+func (s *Slack) Serves(address string) bool {
+	_, ok := parsePlace(address)
+	return ok
+}
+
+// Abilities says what Slack can show.
+func (s *Slack) Abilities() bot.Abilities {
+	return bot.Abilities{Buttons: true, Edits: true, Threads: true, Reactions: true, Private: true, TextLimit: textLimit}
+}
+
+// Listen hears what people say until ctx ends. It returns an error when Slack refuses the tokens for good; all else it
+// waits out. It returns after everything it began has ended.
+func (s *Slack) Listen(ctx context.Context, in bot.Receiver) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		s.lanes.wait()
+		s.progress.close()
+		s.opening.close()
+	}()
+	if err := s.introduce(ctx); err != nil {
+		return s.die(ctx, err)
+	}
+	err := s.link.run(ctx, func(e envelope) { s.hear(ctx, in, e) })
+	return s.die(ctx, err)
+}
+
+// die keeps why nothing more can be heard, and gives it back.
+func (s *Slack) die(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	s.log.Error("slack refuses the tokens; nothing more is heard or said there", "error", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = err
+	return err
+}
+
+// introduce learns who the bot is, without which its own words would be heard as somebody's.
+func (s *Slack) introduce(ctx context.Context) error {
+	for try := 0; ; try++ {
+		who, err := s.api.AuthTestContext(ctx)
+		if err == nil {
+			s.mu.Lock()
+			s.self = self{who.TeamID, who.UserID, who.BotID}
+			s.mu.Unlock()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if fatal(err) {
+			return fmt.Errorf("ask slack who the bot is: %w", err)
+		}
+		s.log.Warn("cannot ask slack who the bot is; trying again", "error", err)
+		if err := sleep(ctx, max(retryAfter(err), s.timing.Openings[min(try, len(s.timing.Openings)-1)])); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Slack) me() self {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.self
+}
+
+// Stale says why nothing is heard from Slack at present; nil when it is. For /readyz.
+func (s *Slack) Stale() error {
+	s.mu.Lock()
+	dead := s.dead
+	s.mu.Unlock()
+	if dead != nil {
+		return dead
+	}
+	return s.opening.stale(s.timing.Stale)
+}
+
+// sleep waits, or returns the error of a context that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// person is somebody as far as the directory knows them.
+func (s *Slack) person(ctx context.Context, team, user string) agent.Person {
+	p := agent.Person{ID: agent.PersonID("slack:" + team + ":" + user)}
+	p.Name, p.Zone = s.directory.lookup(ctx, user)
+	return p
+}

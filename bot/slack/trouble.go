@@ -1,0 +1,105 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"nudge/bot"
+)
+
+// The errors after which no call can succeed until somebody changes the app or its tokens.
+var fatalCodes = []string{
+	"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type",
+	"no_permission", "missing_scope", "org_login_required", "ekm_access_denied", "team_access_not_granted", "access_denied",
+	"two_factor_setup_required", "invalid_app_id",
+}
+
+// Of the fatal errors, those that are about what was asked for and not about the app as a whole.
+var missingCodes = []string{"missing_scope", "no_permission", "access_denied"}
+
+// The errors that say that a conversation or its person is not there any more, or that the message can never be said.
+var goneCodes = []string{
+	"channel_not_found", "is_archived", "not_in_channel", "user_not_found", "users_not_found", "user_disabled", "user_not_visible",
+	"cannot_dm_bot", "cannot_message_user", "messages_tab_disabled", "restricted_action", "restricted_action_read_only_channel",
+	"restricted_action_thread_only_channel", "restricted_action_non_threadable_channel", "restricted_action_thread_locked",
+	"thread_locked", "thread_not_found", "msg_too_long", "no_text", "invalid_blocks", "msg_blocks_too_long", "invalid_arguments",
+	"method_not_supported_for_channel_type", "as_user_not_supported", "team_not_found",
+}
+
+// The errors of Slack's own after which something may have been done all the same.
+var unsureCodes = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout"}
+
+// code is what Slack said in an answer that was not ok; "" for all other errors.
+func code(err error) string {
+	var said slack.SlackErrorResponse
+	if errors.As(err, &said) {
+		return said.Err
+	}
+	return ""
+}
+
+// fatal reports whether an error stays until somebody changes the app or its tokens.
+func fatal(err error) bool {
+	if slices.Contains(fatalCodes, code(err)) {
+		return true
+	}
+	var status slack.StatusCodeError
+	return errors.As(err, &status) && status.Code == http.StatusNotFound
+}
+
+// retryAfter is how long Slack asked to wait; 0 when it did not.
+func retryAfter(err error) time.Duration {
+	var limited *slack.RateLimitedError
+	if errors.As(err, &limited) {
+		return limited.RetryAfter
+	}
+	return 0
+}
+
+// unsure reports whether what was asked for may have been done in spite of the error.
+func unsure(err error) bool {
+	if err == nil || retryAfter(err) > 0 {
+		return false
+	}
+	if c := code(err); c != "" {
+		return slices.Contains(unsureCodes, c)
+	}
+	var status slack.StatusCodeError
+	if errors.As(err, &status) {
+		return status.Code >= http.StatusInternalServerError
+	}
+	var op *net.OpError
+	return !errors.As(err, &op) || op.Op != "dial"
+}
+
+// sendError says what is known of something that could not be said.
+func (s *Slack) sendError(err error) error {
+	var known *bot.SendError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	// A right that is missing for one thing does not take away the others.
+	if fatal(err) && !slices.Contains(missingCodes, code(err)) {
+		s.mu.Lock()
+		if s.dead == nil {
+			s.dead = err
+		}
+		s.mu.Unlock()
+		return &bot.SendError{Closed: true, Err: err}
+	}
+	return &bot.SendError{Gone: slices.Contains(goneCodes, code(err)) || fatal(err), RetryAfter: retryAfter(err), Err: err}
+}
+
+// done reports whether an error only says that something is so already.
+func done(err error, codes ...string) bool {
+	return err == nil || slices.Contains(codes, code(err))
+}
+
+// ended reports whether an error comes from a context that ended.
+func ended(err error) bool { return errors.Is(err, context.Canceled) }
