@@ -51,7 +51,7 @@ type Reply struct {
 	Deadline *time.Time `json:"deadline,omitempty"` // ask
 
 	Tool      string          `json:"tool,omitempty"`       // approval, decided, progress
-	Arguments json.RawMessage `json:"arguments,omitempty"`  // approval: an object
+	Arguments json.RawMessage `json:"arguments,omitempty"`  // approval: an object; decided: as they were edited
 	MayDecide []string        `json:"may_decide,omitempty"` // approval: ids, or words where the set is open
 	Expires   *time.Time      `json:"expires,omitempty"`    // approval
 
@@ -69,6 +69,9 @@ type Reply struct {
 
 	// To is the one person who is meant, where others listen: whoever pressed a button that was not theirs.
 	To PersonID `json:"to,omitempty"`
+
+	// At is when it was said, in a transcript.
+	At *time.Time `json:"at,omitempty"`
 
 	// Address is the conversation in which it is said.
 	Address string `json:"-"`

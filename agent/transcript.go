@@ -20,7 +20,8 @@ func Transcript(tx memory.Tx, session string, limit int) ([]Reply, error) {
 			return err
 		}
 		if r, ok := shown(e); ok {
-			r.Session = session
+			at := line.At
+			r.Session, r.At = session, &at
 			lines = append(lines, r)
 		}
 		return nil
@@ -39,7 +40,11 @@ func shown(e entry) (Reply, bool) {
 		if !e.Mark.IsZero() {
 			_, text, _ = strings.Cut(text, "\n")
 		}
-		return Reply{Kind: Said, Turn: e.Turn, By: string(e.From), Text: text}, e.Provenance == Human
+		r := Reply{Kind: Said, Turn: e.Turn, By: string(e.From), Text: text}
+		if len(e.IDs) > 0 {
+			r.ID = e.IDs[len(e.IDs)-1]
+		}
+		return r, e.Provenance == Human
 	case *notedEntry:
 		return Reply{Kind: Notify, Heartbeat: e.Heartbeat, Text: e.Note.Text}, true
 	case *modelCallEntry:
@@ -50,10 +55,12 @@ func shown(e entry) (Reply, bool) {
 		return Reply{Kind: kind, Turn: e.Turn, Run: e.Run, Text: e.Text}, e.Text != ""
 	case *toolCallEntry:
 		return Reply{Kind: Progress, Turn: e.Turn, Run: e.Run, Tool: e.Tool, Text: e.Tool}, true
+	case *progressEntry:
+		return Reply{Kind: Progress, Turn: e.Turn, Run: e.Run, Tool: e.Tool, Text: e.Line}, true
 	case *cardEntry:
 		return shownCard(e), true
 	case *decidedEntry:
-		return Reply{Kind: DecidedMark, Turn: e.Turn, ID: e.Card, Tool: e.Tool, Decision: e.Verdict, By: string(e.By), Text: e.Text}, true
+		return Reply{Kind: DecidedMark, Turn: e.Turn, ID: e.Card, Tool: e.Tool, Decision: e.Verdict, By: string(e.By), Text: e.Text, Arguments: e.Arguments}, true
 	case *stoppedEntry:
 		return Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say}, e.Say != ""
 	}

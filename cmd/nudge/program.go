@@ -65,7 +65,8 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	p := &program{config: c, dataDir: dataDir, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
-		Rescheduled: func() { p.clock.Look() }})
+		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
+	})
 	tools, err := p.tools()
 	if err == nil {
 		p.agent, err = agent.New(agent.Config{
@@ -88,11 +89,16 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	return p, nil
 }
 
-// close ends the agent, waiting a while for what runs, and gives the data file free.
-func (p *program) close(grace time.Duration) error {
+// end lets the agent end what runs, for a while.
+func (p *program) end(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	p.agent.Close(ctx)
+}
+
+// close ends the agent, waiting a while for what runs, and gives the data file free.
+func (p *program) close(grace time.Duration) error {
+	p.end(grace)
 	return p.store.Close()
 }
 
@@ -284,12 +290,8 @@ func (p *program) zone(person string) string {
 // alarm tells the owners of a heartbeat in trouble.
 func (p *program) alarm(ctx context.Context, heartbeat, text string) {
 	p.log.Warn("heartbeat in trouble", "heartbeat", heartbeat, "text", text)
-	owners := people(p.config.Access.Owners)
-	if len(owners) == 0 {
-		owners = []agent.PersonID{"web:me"}
-	}
 	err := p.store.Update(ctx, func(tx memory.Tx) error {
-		for _, owner := range owners {
+		for _, owner := range p.alarmed() {
 			address, _, err := agent.Home(tx, owner)
 			if err != nil {
 				return err
@@ -304,6 +306,23 @@ func (p *program) alarm(ctx context.Context, heartbeat, text string) {
 		p.log.Error("cannot tell the owners", "error", err)
 	}
 	p.hub.Outgoing()
+}
+
+// alarmed are those who hear of trouble: the owners of the config, or web:me where there are none, and who is at a
+// terminal of this machine now.
+func (p *program) alarmed() []agent.PersonID {
+	alarmed := people(p.config.Access.Owners)
+	if len(alarmed) == 0 {
+		alarmed = []agent.PersonID{"web:me"}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for person, terminals := range p.here {
+		if terminals > 0 && !slices.Contains(alarmed, person) {
+			alarmed = append(alarmed, person)
+		}
+	}
+	return alarmed
 }
 
 // expired hands a timer that fell due to its session.

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"nudge/agent"
+	"nudge/bot"
+)
+
+// reload is the kind of a line that tells a tab to ask for a new snapshot: the conversation has another session now.
+const reload agent.Kind = "reload"
+
+// line is a reply as the page gets it: what cards say is told a second time, with nothing hidden in it.
+type line struct {
+	agent.Reply
+	// Parcel is the same for the same reply wherever it turns up, so that the page shows it once; "" when it can
+	// turn up in one place only.
+	Parcel string `json:"parcel,omitempty"`
+	// Shown are the arguments of an approval as a person reads them.
+	Shown string `json:"shown,omitempty"`
+	// Labels are the choices of a question as a person reads them.
+	Labels []string   `json:"labels,omitempty"`
+	At     *time.Time `json:"at,omitempty"`
+}
+
+// lineOf is a reply for the page.
+func lineOf(r agent.Reply, parcel string) line {
+	l := line{Reply: r, Parcel: parcel}
+	switch r.Kind {
+	case agent.Approval:
+		l.Shown = bot.Visible(indented(r.Arguments))
+	case agent.Ask:
+		for _, choice := range r.Choices {
+			l.Labels = append(l.Labels, bot.Visible(choice))
+		}
+	}
+	return l
+}
+
+// indented is JSON on lines of its own. Strings stay as they were written.
+func indented(arguments json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, arguments, "", "  ") != nil {
+		return string(arguments)
+	}
+	return b.String()
+}
+
+// visible is the line with the words of cards as a person reads them.
+func (l line) visible() line {
+	if l.Kind == agent.Approval || l.Kind == agent.Ask {
+		l.Text = bot.Visible(l.Text)
+	}
+	return l
+}
+
+// encoded is the JSON of a line for the page.
+func (l line) encoded() ([]byte, error) {
+	data, err := json.Marshal(l.visible())
+	if err != nil {
+		return nil, fmt.Errorf("encode a %s for the page: %w", l.Kind, err)
+	}
+	return data, nil
+}
+
+// identity is the same for a reply that was read from the journal and for the same one from the outbox; "" for
+// kinds that the journal does not tell.
+func (l line) identity() string {
+	switch l.Kind {
+	case agent.Final, agent.Notice:
+		if l.Turn != "" {
+			return fmt.Sprint(l.Kind, " ", l.Turn, " ", l.Text)
+		}
+	case agent.Approval, agent.Ask, agent.DecidedMark:
+		return fmt.Sprint(l.Kind, " ", l.ID)
+	case agent.Notify:
+		return fmt.Sprint(l.Kind, " ", l.Heartbeat, " ", l.Text)
+	}
+	return ""
+}
