@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,13 +20,16 @@ func CardText(r agent.Reply) string {
 	if r.Kind == agent.Ask {
 		fmt.Fprintf(&b, "%s", Visible(r.Text))
 		for i, choice := range r.Choices {
-			fmt.Fprintf(&b, "\n  %d) %s", i+1, Visible(choice))
+			fmt.Fprintf(&b, "\n  %d) %s", i+1, strings.ReplaceAll(Visible(choice), "\n", `\u{A}`))
 		}
 		fmt.Fprintf(&b, "\nReply here, or: /answer %s your words", r.ID)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "May I run %s?", r.Tool)
 	fmt.Fprintf(&b, "\n%s", Visible(indented(r.Arguments)))
+	if words := mixed(r.Arguments); words != nil {
+		fmt.Fprintf(&b, "\nCareful, letters of several alphabets that look alike stand in: %s", Visible(strings.Join(words, ", ")))
+	}
 	if r.Text != "" {
 		fmt.Fprintf(&b, "\n%s", Visible(r.Text))
 	}
@@ -36,12 +41,63 @@ func CardText(r agent.Reply) string {
 	return b.String()
 }
 
+// indented is an object a line for each value, with nothing escaped that JSON does not demand.
 func indented(arguments json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, arguments, "", "  ") != nil {
+	value, ok := decoded(arguments)
+	if !ok {
 		return string(arguments)
 	}
-	return b.String()
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if encoder.Encode(value) != nil {
+		return string(arguments)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func decoded(arguments json.RawMessage) (value any, ok bool) {
+	if !json.Valid(arguments) {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(arguments))
+	decoder.UseNumber() // a number is shown as it was written
+	return value, decoder.Decode(&value) == nil
+}
+
+// mixed are the words in a card's arguments that have letters of Latin and of an alphabet with letters like them.
+func mixed(arguments json.RawMessage) (words []string) {
+	var walk func(value any)
+	walk = func(value any) {
+		switch value := value.(type) {
+		case string:
+			words = append(words, mixedWords(value)...)
+		case []any:
+			for _, part := range value {
+				walk(part)
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				words = append(words, mixedWords(key)...)
+				walk(value[key])
+			}
+		}
+	}
+	value, _ := decoded(arguments)
+	walk(value)
+	return words
+}
+
+func mixedWords(text string) []string {
+	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
+	return slices.DeleteFunc(strings.FieldsFunc(text, notLetter), func(word string) bool {
+		latin := func(r rune) bool { return unicode.Is(unicode.Latin, r) }
+		alike := func(r rune) bool {
+			return unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee)
+		}
+		return strings.IndexFunc(word, latin) < 0 || strings.IndexFunc(word, alike) < 0
+	})
 }
 
 // DecidedText is what a card says after it was decided.
@@ -62,15 +118,17 @@ func DecidedText(r agent.Reply) string {
 }
 
 // Visible writes out characters that a reader would not see, or that would change how the text around them looks:
-// control and format characters, such as those that turn the direction of writing, and spaces other than the common one.
+// control and format characters, such as those that turn the direction of writing, those that fonts draw as nothing or
+// as a blank, and spaces other than the common one.
 func Visible(text string) string {
 	hidden := func(r rune) bool {
 		switch {
 		case r == '\n', r == '\t', r == ' ':
 			return false
 		}
-		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) || r == unicode.ReplacementChar ||
-			unicode.In(r, unicode.Zl, unicode.Zp, unicode.Co) || r == '\u3164' || r == '\u115f' || r == '\u1160'
+		const brailleBlank = '\u2800'
+		return unicode.IsControl(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar || r == brailleBlank ||
+			unicode.In(r, unicode.Cf, unicode.Z, unicode.Co, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 	}
 	if strings.IndexFunc(text, hidden) < 0 {
 		return text

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"nudge/agent"
 	"nudge/memory"
@@ -60,14 +61,36 @@ func (h *Hub) command(address, text string) (word, rest string, ok bool) {
 		slash = adapter.Abilities().Slash
 	}
 	if slash == "" {
-		if text, ok = strings.CutPrefix(text, "nudge "); !ok {
-			return "", "", false
-		}
-	} else if text, ok = strings.CutPrefix(text, slash); !ok {
+		return spokenCommand(text)
+	}
+	if text, ok = strings.CutPrefix(text, slash); !ok {
 		return "", "", false
 	}
-	word, rest, _ = strings.Cut(strings.TrimSpace(text), " ")
-	return word, strings.TrimSpace(rest), commandWord.MatchString(word)
+	word, rest = cutWord(text)
+	return word, rest, commandWord.MatchString(word)
+}
+
+// spokenCommand reads a command that is the word "nudge" and then its own. A sentence that begins so without naming a
+// command is a sentence.
+func spokenCommand(text string) (word, rest string, ok bool) {
+	if first, after := cutWord(text); strings.EqualFold(first, "nudge") {
+		word, rest = cutWord(after)
+	}
+	word = strings.ToLower(word)
+	known := slices.ContainsFunc(chatCommands(), func(c chatCommand) bool {
+		return c.name == word || c.name == word+" "+rest
+	})
+	return word, rest, commandWord.MatchString(word) && (known || rest == "")
+}
+
+// cutWord parts a text behind its first word.
+func cutWord(text string) (word, rest string) {
+	text = strings.TrimSpace(text)
+	end := strings.IndexFunc(text, unicode.IsSpace)
+	if end < 0 {
+		return text, ""
+	}
+	return text[:end], strings.TrimSpace(text[end:])
 }
 
 // obey runs a command, or says that there is none of that name.
@@ -95,7 +118,7 @@ func (h *Hub) help(ctx context.Context, e Event, _ string) (Admission, error) {
 // verdict makes the command that decides a card. Without an id it is the one card that waits for the person.
 func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admission, error) {
 	return func(h *Hub, ctx context.Context, e Event, rest string) (Admission, error) {
-		id, text, _ := strings.Cut(rest, " ")
+		id, text := cutWord(rest)
 		only, known, err := h.waitingFor(ctx, e.From.ID, id)
 		if err != nil {
 			return 0, err
@@ -107,8 +130,11 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 		case id == "":
 			return h.answer(ctx, e, agent.Fault, "Say which card: /"+string(v)+" ID. /approvals lists those that wait.")
 		}
+		if v == agent.AnswerIt && text == "" {
+			return h.answer(ctx, e, agent.Fault, "Say the answer too: /answer "+id+" your words.")
+		}
 		return h.pass(ctx, e, agent.Message{
-			Provenance: agent.Decided, Decision: &agent.Decision{Card: id, Verdict: v, Text: strings.TrimSpace(text)},
+			Provenance: agent.Decided, Decision: &agent.Decision{Card: id, Verdict: v, Text: text},
 		})
 	}
 }
@@ -142,8 +168,7 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 }
 
 func (h *Hub) edit(ctx context.Context, e Event, rest string) (Admission, error) {
-	id, arguments, _ := strings.Cut(rest, " ")
-	arguments = strings.TrimSpace(arguments)
+	id, arguments := cutWord(rest)
 	if id == "" || arguments == "" {
 		return h.answer(ctx, e, agent.Fault, "Say which card and its new arguments: /edit ID {\"path\": \"…\"}.")
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	// FirstWait is the time before the second try to say something that could not be said; it doubles with each try
 	// after that, up to a minute. 0 means a second.
 	FirstWait time.Duration
+	// Ending, if set, is called by Serve when nobody listens any more: it lets what runs come to an end.
+	Ending func()
 	// Rescheduled, if set, is called after heartbeats were resumed. It must not block.
 	Rescheduled func()
 	Log         *slog.Logger
@@ -40,11 +42,13 @@ type Hub struct {
 	quiet    *sync.Cond
 	adapters []Adapter
 	closed   map[Adapter]bool
+	failed   error             // of adapters that ended with one
 	queues   map[string]*queue // by conversation; only those with something to say
 	cursor   uint64            // the last parcel that was looked at
 	taken    map[uint64]bool   // parcels that are in a queue or being said
 	asked    int               // looks asked for
 	looked   int               // of these, how many were begun and have ended
+	ended    bool              // nothing more is queued
 	serving  sync.WaitGroup
 }
 
@@ -60,11 +64,12 @@ type item struct {
 	reply   agent.Reply
 }
 
-// The times between tries to say something, and how many there are before it is given up.
+// The times between tries to say something, and how long it is tried before it is given up: platforms are down for hours.
 const (
 	firstWait = time.Second
 	longest   = time.Minute
-	sayTries  = 10
+	sayFor    = 24 * time.Hour
+	drainTime = 3 * time.Second // for what is left to be said at the end
 )
 
 // NewHub returns a Hub that does nothing yet. Its [Hub.Outgoing] and [Hub.Live] are for the agent's config.
@@ -97,10 +102,27 @@ func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) e
 	for range adapters {
 		failed = append(failed, <-ended)
 	}
+	if h.Ending != nil {
+		h.Ending()
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := h.Drain(grace, nil); err != nil {
+		h.Log.Warn("not everything could be said before the end; it is kept for the next start")
+	}
 	stop()
-	close(h.ending)
+	h.end()
 	h.serving.Wait()
 	return errors.Join(failed...)
+}
+
+// end lets queues finish what they are saying. The rest stays in the outbox for the next start.
+func (h *Hub) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	close(h.ending)
+	h.quiet.Broadcast()
 }
 
 // Attach lets one more adapter listen and speak while the Hub serves, until it ends or ctx does.
@@ -110,8 +132,21 @@ func (h *Hub) Attach(ctx context.Context, adapter Adapter) error {
 	return h.listen(ctx, adapter)
 }
 
+// Failed is the errors with which adapters have ended; nil while each listens.
+func (h *Hub) Failed() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failed
+}
+
 func (h *Hub) listen(ctx context.Context, adapter Adapter) error {
 	if err := adapter.Listen(ctx, h); err != nil && ctx.Err() == nil {
+		h.mu.Lock()
+		h.failed = errors.Join(h.failed, fmt.Errorf("%s: %w", adapter.Platform(), err))
+		h.mu.Unlock()
+		h.Log.Error("an adapter has ended", "platform", adapter.Platform(), "error", err)
+		// Other adapters may serve on for long, so this is told now.
+		h.Log.Error("an adapter has ended", "platform", adapter.Platform(), "error", err)
 		return fmt.Errorf("listen to %s: %w", adapter.Platform(), err)
 	}
 	return nil
@@ -191,7 +226,7 @@ func (h *Hub) pump(ctx context.Context) {
 		if err != nil {
 			h.Log.Error("cannot look into the outbox", "error", err)
 		}
-		h.dispatch(ctx, parcels)
+		h.dispatch(cursor, parcels)
 		h.mu.Lock()
 		h.looked = asked
 		h.quiet.Broadcast()
@@ -199,9 +234,14 @@ func (h *Hub) pump(ctx context.Context) {
 	}
 }
 
-func (h *Hub) dispatch(ctx context.Context, parcels []memory.Parcel) {
+// dispatch queues what was found in the outbox behind cursor. If an adapter came since, the cursor was set back and all
+// is looked at again, so that what lay there before comes first.
+func (h *Hub) dispatch(cursor uint64, parcels []memory.Parcel) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.cursor != cursor {
+		return
+	}
 	for _, p := range parcels {
 		h.cursor = p.ID
 		adapter := h.serves(p.Conversation)
@@ -220,6 +260,9 @@ func (h *Hub) dispatch(ctx context.Context, parcels []memory.Parcel) {
 
 // enqueue adds to a conversation's queue and lets it be worked off. The caller holds mu.
 func (h *Hub) enqueue(it item) {
+	if h.ended {
+		return
+	}
 	q := h.queues[it.reply.Address]
 	if q == nil {
 		q = &queue{}
@@ -235,6 +278,9 @@ func (h *Hub) deliver(address string, q *queue) {
 	var said []spoken
 	for {
 		h.mu.Lock()
+		if h.ended {
+			q.items = nil
+		}
 		if len(q.items) == 0 && len(said) == 0 {
 			delete(h.queues, address)
 			h.quiet.Broadcast()
@@ -247,7 +293,8 @@ func (h *Hub) deliver(address string, q *queue) {
 			q.items = q.items[1:]
 		}
 		h.mu.Unlock()
-		if next == nil || len(said) >= 16 {
+		// A mark about a card needs the card's receipt, which is kept when the card leaves the outbox.
+		if next == nil || len(said) >= 16 || next.reply.Kind == agent.DecidedMark && len(said) > 0 {
 			h.settle(said)
 			said = nil
 		}
@@ -323,7 +370,7 @@ func (h *Hub) say(it item) (receipt string, said bool) {
 		d.Key = fmt.Sprint("parcel-", it.parcel)
 	}
 	wait := h.FirstWait
-	for try := 1; ; try++ {
+	for began := time.Now(); ; {
 		receipt, err := it.adapter.Say(context.Background(), d)
 		if err == nil {
 			return receipt, true
@@ -333,10 +380,12 @@ func (h *Hub) say(it item) (receipt string, said bool) {
 		switch {
 		case it.parcel == 0:
 			return "", false // progress may be dropped
-		case send != nil && send.Closed:
-			h.close(it)
-			return "", false
-		case send != nil && send.Gone, try >= sayTries:
+		case send != nil && send.Closed, !h.attached(it.adapter):
+			if it.adapter = h.close(it); it.adapter == nil {
+				return "", false
+			}
+			continue
+		case send != nil && send.Gone, time.Since(began) >= sayFor:
 			h.Log.Error("gave up saying something", "kind", it.reply.Kind, "conversation", it.reply.Address, "error", err)
 			h.bury(it)
 			return "", false
@@ -355,12 +404,36 @@ func (h *Hub) say(it item) (receipt string, said bool) {
 	}
 }
 
-// close gives nothing more to an adapter that can say nothing more. The parcel is left for another.
-func (h *Hub) close(it item) {
+// close gives nothing more to an adapter that can say nothing more. It returns another that can speak in the
+// conversation; nil if there is none, and then the parcel is left for one that comes later.
+func (h *Hub) close(it item) (other Adapter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed[it.adapter] = true
+	if slices.Contains(h.adapters, it.adapter) {
+		h.closed[it.adapter] = true
+	}
+	if other = h.serves(it.reply.Address); other == nil {
+		h.leave(it)
+	}
+	return other
+}
+
+// leave lets a parcel and all that is queued behind it lie in the outbox, so that the next adapter gets them in their
+// order. The caller holds mu.
+func (h *Hub) leave(it item) {
 	delete(h.taken, it.parcel)
+	q := h.queues[it.reply.Address]
+	for _, behind := range q.items {
+		delete(h.taken, behind.parcel)
+	}
+	q.items = nil
+}
+
+// attached reports whether an adapter has not been taken away.
+func (h *Hub) attached(adapter Adapter) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.adapters, adapter)
 }
 
 // bury keeps what could not be said, marked as given up.
@@ -380,7 +453,7 @@ func (h *Hub) bury(it item) {
 }
 
 // Drain returns when everything has been said that the running adapters can say in conversations for which want is
-// true, or when ctx ends. A nil want means all.
+// true, or when ctx or Serve ends. A nil want means all.
 func (h *Hub) Drain(ctx context.Context, want func(address string) bool) error {
 	stop := context.AfterFunc(ctx, func() {
 		h.mu.Lock()
@@ -390,7 +463,7 @@ func (h *Hub) Drain(ctx context.Context, want func(address string) bool) error {
 	defer stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for asked := h.asked; ctx.Err() == nil && (h.looked < asked || h.speaks(want)); {
+	for asked := h.asked; ctx.Err() == nil && !h.ended && (h.looked < asked || h.speaks(want)); {
 		h.quiet.Wait()
 	}
 	return ctx.Err()
@@ -409,6 +482,11 @@ func (h *Hub) speaks(want func(address string) bool) bool {
 // Receive admits what an adapter heard: strangers are refused, repeats are known, commands are answered, and all
 // else goes to the session of its conversation.
 func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
+	if e.Overheard {
+		if lives, err := h.lives(ctx, e.Address); err != nil || !lives {
+			return Ignored, err
+		}
+	}
 	if !h.allowed(e.From.ID) {
 		h.Log.Warn("refused somebody who is not on the allow list", "person", e.From.ID)
 		return Refused, nil
@@ -429,11 +507,8 @@ func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
 	if word, rest, ok := h.command(e.Address, text); ok {
 		return h.obey(ctx, e, word, rest)
 	}
-	if e.Overheard {
-		lives, err := h.lives(ctx, e.Address)
-		if err != nil || !lives {
-			return Ignored, err
-		}
+	if text == "" {
+		return Ignored, nil
 	}
 	return h.pass(ctx, e, agent.Message{Text: e.Text, Provenance: agent.Human})
 }
@@ -471,7 +546,7 @@ func (h *Hub) allowed(id agent.PersonID) bool {
 		return true
 	}
 	for _, a := range h.Allow {
-		if prefix, any := strings.CutSuffix(a, "*"); any && strings.HasPrefix(string(id), prefix) || a == string(id) {
+		if prefix, any := strings.CutSuffix(a, "*"); id != "" && (any && strings.HasPrefix(string(id), prefix) || a == string(id)) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ package trace
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,25 +16,31 @@ import (
 	"nudge/memory"
 )
 
-// Run reads the events of a run, or of all runs of a turn, by id.
+// Run reads the events of a run, or of all runs of a turn, by id. An id that there is not gives an error that says so.
 func Run(tx memory.Tx, id string) ([]agent.Event, error) {
 	row, found, err := agent.FindTurn(tx, id)
-	if err != nil {
+	if err != nil && !errors.Is(err, memory.ErrBadID) {
 		return nil, fmt.Errorf("look for run %s: %w", id, err)
-	}
-	if !found {
-		return nil, fmt.Errorf("there is no run or turn %q; `nudge sessions` lists the newest", id)
 	}
 	turn, _, oneRun := strings.Cut(id, ".")
 	var events []agent.Event
+	unknown := fmt.Errorf("there is no run or turn %q; `nudge sessions` lists the newest", id)
+	if !found {
+		return nil, unknown
+	}
+	ran := !oneRun
 	err = agent.Events(tx, row.Session, 0, func(e agent.Event) error {
 		if e.Turn == turn && (!oneRun || e.Run == id || e.Run == "") {
 			events = append(events, e)
+			ran = ran || e.Run == id
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read run %s: %w", id, err)
+	}
+	if !ran {
+		return nil, unknown
 	}
 	return events, nil
 }

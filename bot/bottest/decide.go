@@ -64,7 +64,7 @@ func cardComplete(w *world) {
 func edit(w *world) {
 	w.say("please delete it")
 	card := w.card(Direct, "notes.md").Card
-	other := `{"path":"other \"notes\" 日本.md"}`
+	other := `{"path":"other <&> \"notes\" 日本.md"}`
 	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Edit, "", other))
 	w.seen("it is gone")
 	w.settled(Direct, card.ID, w.who.Ann)

@@ -67,14 +67,16 @@ func script(req model.Request) model.Answer {
 }
 
 // hidden is a file name that shows something else than it is.
-const hidden = "harmless \u202egnp.\u200bexe"
+const hidden = "harmless <&> \u202egnp.\u200bexe"
 
 func deleting(path, why string) string {
-	data, err := json.Marshal(map[string]string{"path": path, "why": why})
-	if err != nil {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // as the agent writes arguments
+	if encoder.Encode(map[string]string{"path": path, "why": why}) != nil {
 		return "{}"
 	}
-	return string(data)
+	return strings.TrimSpace(b.String())
 }
 
 // tools are what the model can do, and what was done with them.

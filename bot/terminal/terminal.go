@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"nudge/agent"
 	"nudge/bot"
@@ -57,14 +59,18 @@ type Terminal struct {
 
 	mu      sync.Mutex // guards Out and choices
 	choices []string   // of the last question shown
-	failed  error
+	failed  error      // of the first write that failed
+
+	broken chan struct{} // closed when a write has failed
 }
 
 var _ bot.Adapter = (*Terminal)(nil)
 
 // New returns a terminal that does nothing yet.
 func New(c Config) *Terminal {
-	return &Terminal{Config: c, prefix: "terminal-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-"}
+	return &Terminal{
+		Config: c, prefix: "terminal-" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-", broken: make(chan struct{}),
+	}
 }
 
 // Platform is "terminal".
@@ -82,7 +88,8 @@ func (t *Terminal) Resides(address string) bool { return address == t.Address }
 // Abilities says that a terminal shows plain text of any length.
 func (t *Terminal) Abilities() bot.Abilities { return bot.Abilities{Slash: "/"} }
 
-// Listen reads lines until the input or ctx ends. After the input's end it waits until nothing runs.
+// Listen reads lines until the input or ctx ends, or the output takes nothing more, which is an error. After the
+// input's end it waits until nothing runs.
 func (t *Terminal) Listen(ctx context.Context, in bot.Receiver) error {
 	if err := t.start(ctx); err != nil {
 		return err
@@ -95,6 +102,8 @@ func (t *Terminal) Listen(ctx context.Context, in bot.Receiver) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-t.broken:
+			return t.failure()
 		case line := <-lines:
 			if err := t.hear(ctx, in, line, n); err != nil {
 				return err
@@ -103,10 +112,7 @@ func (t *Terminal) Listen(ctx context.Context, in bot.Receiver) error {
 			if err != nil && !errors.Is(err, io.EOF) {
 				return fmt.Errorf("read the input: %w", err)
 			}
-			return t.rest(ctx)
-		}
-		if t.broken() != nil {
-			return fmt.Errorf("write the output: %w", t.broken())
+			return errors.Join(t.rest(ctx), t.failure())
 		}
 	}
 }
@@ -176,28 +182,43 @@ func (t *Terminal) chosen(line string) string {
 // readLines sends each line of a reader. A line that is too long is sent in pieces.
 func readLines(ctx context.Context, from io.Reader, lines chan<- string) error {
 	reader := bufio.NewReaderSize(from, 64<<10)
-	var line strings.Builder
+	var line []byte
 	for {
 		piece, err := reader.ReadSlice('\n')
-		line.Write(piece)
-		if errors.Is(err, bufio.ErrBufferFull) && line.Len() < maxLine {
+		line = append(line, piece...)
+		full := errors.Is(err, bufio.ErrBufferFull)
+		if full && len(line) < maxLine {
 			continue
 		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			err = nil
+		end := len(line)
+		if full {
+			end, err = wholeRunes(line), nil
 		}
-		if line.Len() > 0 {
+		if end > 0 {
 			select {
-			case lines <- line.String():
+			case lines <- string(line[:end]):
 			case <-ctx.Done():
 				return nil
 			}
-			line.Reset()
+			line = append(line[:0], line[end:]...)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// wholeRunes is how much of a text can be cut off without cutting through a character.
+func wholeRunes(text []byte) int {
+	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
+		if start := len(text) - back; utf8.RuneStart(text[start]) {
+			if utf8.FullRune(text[start:]) {
+				return len(text)
+			}
+			return start
+		}
+	}
+	return len(text)
 }
 
 // Say writes a reply.
@@ -228,15 +249,21 @@ func (t *Terminal) print(text string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failed == nil && text != "" {
-		_, t.failed = io.WriteString(t.Out, text)
+		if _, t.failed = io.WriteString(t.Out, text); t.failed != nil {
+			close(t.broken)
+		}
 	}
 	return t.failed
 }
 
-func (t *Terminal) broken() error {
+// failure says what is wrong with the output, if anything is.
+func (t *Terminal) failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.failed
+	if t.failed == nil {
+		return nil
+	}
+	return fmt.Errorf("write the output: %w", t.failed)
 }
 
 // The colours of kinds, as terminal sequences.
@@ -249,7 +276,7 @@ const (
 
 // render is a reply as a person reads it; marks that say nothing to them are empty.
 func (t *Terminal) render(r agent.Reply) string {
-	text := bot.Visible(r.Text)
+	text := printable(r.Text)
 	switch r.Kind {
 	case agent.Final:
 		return text + "\n\n"
@@ -276,6 +303,23 @@ func (t *Terminal) render(r agent.Reply) string {
 		}
 	}
 	return ""
+}
+
+// printable writes out what would steer the terminal or turn the direction of writing. What joins and shapes letters
+// stays: the text is for reading, not for a decision.
+func printable(text string) string {
+	steers := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp))
+	}
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
+		if steers(r) {
+			fmt.Fprintf(&b, "\\u{%X}", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func (t *Terminal) paint(color, text string) string {

@@ -59,7 +59,10 @@ func (c Config) create() agent.Tool {
 			Place:  agent.WithPerson,
 		},
 		Judge: func(in agent.Invocation) (agent.Policy, string, error) {
-			_, _, err := c.read(in)
+			h, _, err := c.read(in)
+			if err == nil {
+				_, err = c.replaced(context.Background(), h)
+			}
 			return agent.PolicyAsk, "", err
 		},
 		Card: func(in agent.Invocation) string {
@@ -68,10 +71,16 @@ func (c Config) create() agent.Tool {
 				return err.Error()
 			}
 			lines := append([]string{"The next times:"}, plan.NextThree(time.Now())...)
+			if old, err := c.replaced(context.Background(), h); err == nil && old != nil {
+				lines = append(lines, fmt.Sprintf("It replaces the heartbeat of that name, which is %s: %s", old.Cron, old.Prompt))
+			}
 			return strings.Join(append(lines, schedule.Warnings(h.Cron)...), "\n")
 		},
-		Run: func(_ context.Context, in agent.Invocation) (agent.Result, error) {
+		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 			h, plan, err := c.read(in)
+			if err == nil {
+				_, err = c.replaced(ctx, h) // somebody may have taken the name while the card waited
+			}
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -114,6 +123,27 @@ func (c Config) read(in agent.Invocation) (schedule.Heartbeat, schedule.Schedule
 	}
 	plan, err := schedule.ParseCron(h.Cron, h.Zone)
 	return h, plan, err
+}
+
+// replaced is the heartbeat of the person's that a new one would take the place of; nil if there is none. The error, for
+// a name that somebody else's bears, is for the model.
+func (c Config) replaced(ctx context.Context, h schedule.Heartbeat) (*schedule.Heartbeat, error) {
+	var old schedule.Heartbeat
+	err := c.Store.View(ctx, func(tx memory.Tx) (err error) {
+		old, err = schedule.Load(tx, h.Name)
+		return err
+	})
+	switch {
+	case errors.Is(err, schedule.ErrNoHeartbeat):
+		return nil, nil
+	case err != nil:
+		return nil, errors.New("the heartbeats cannot be read now")
+	case old.Ended != "":
+		return nil, nil
+	case old.By != h.By:
+		return nil, fmt.Errorf("there is a heartbeat %s already that is not theirs; take another name", h.Name)
+	}
+	return &old, nil
 }
 
 func (c Config) stop() agent.Tool {

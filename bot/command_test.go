@@ -1,0 +1,370 @@
+package bot_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"nudge/agent"
+	"nudge/bot"
+	"nudge/memory"
+	"nudge/schedule"
+)
+
+// answered is what the hub says to one text of Ann's.
+func (s *stage) answered(f *fake, text string) string {
+	s.Helper()
+	before := len(f.all())
+	s.receive(s.event(text))
+	var texts []string
+	for _, d := range f.all()[before:] {
+		if d.Text != "" && d.Kind != agent.SteerMark {
+			texts = append(texts, string(d.Kind)+" "+d.Text)
+		}
+	}
+	return strings.Join(texts, "|")
+}
+
+func (s *stage) expect(f *fake, text, want string) {
+	s.Helper()
+	if got := s.answered(f, text); got != want {
+		s.Errorf("%q was answered %q, want %q", text, got, want)
+	}
+}
+
+// newStage is a stage with one adapter on which Ann and Bob talk.
+func newStage(t *testing.T, slash string) (*stage, *fake) {
+	f := newFake()
+	f.slash = slash
+	return serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f), f
+}
+
+func TestHelpNamesEveryCommand(t *testing.T) {
+	s, f := newStage(t, "/")
+	help := s.answered(f, "/help")
+	for _, name := range []string{
+		"help", "stop", "stop all", "go on", "approve", "deny", "edit", "answer", "approvals", "new", "sessions", "resume", "heartbeats",
+		"status", "usage", "model",
+	} {
+		if !strings.Contains(help, "\n/"+name+" ") {
+			t.Errorf("help does not name /%s", name)
+		}
+		if got := s.answered(f, "/"+name); strings.Contains(got, "There is no command") {
+			t.Errorf("help lists /%s, which is not there", name)
+		}
+	}
+	if n := len(s.model.Requests()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// view is all that the newest request holds.
+func (s *stage) view() string {
+	s.Helper()
+	requests := s.model.Requests()
+	if len(requests) == 0 {
+		s.Fatal("the model was not asked")
+	}
+	var view strings.Builder
+	for _, msg := range requests[len(requests)-1].Messages {
+		view.WriteString(msg.Text + "\n")
+	}
+	return view.String()
+}
+
+// TestWhatIsACommand tells commands from words, by the way in which the platform has them.
+func TestWhatIsACommand(t *testing.T) {
+	const unknown, model = "There is no command", "echo"
+	for _, test := range []struct{ slash, text, want string }{
+		{"/", "/usage", "You have spent"},
+		{"/", "  /usage  ", "You have spent"},
+		{"/", "/usage\tnow", "You have spent"},
+		{"/", "/frobnicate it", unknown},
+		{"/", "/etc/passwd is readable, is it not?", model},
+		{"/", "/", model},
+		{"/", "//usage", model},
+		{"/", "/42", model},
+		{"/", "usage", model},
+		{"/", "what does /usage do?", model},
+		{"/", "nudge usage", model},
+		{"", "nudge usage", "You have spent"},
+		{"", "Nudge Usage", "You have spent"},
+		{"", "nudge  usage", "You have spent"},
+		{"", "nudge frobnicate", unknown},
+		{"", "nudge", model},
+		{"", "nudge me about the milk tomorrow", model},
+		{"", "nudgeusage", model},
+		{"", "/usage", model},
+		{"", "/etc/passwd is readable, is it not?", model},
+		{"/", "stop", "Nothing is running"},
+		{"/", " STOP ", "Nothing is running"},
+		{"/", "/stop", "Nothing is running"},
+		{"", "nudge stop", "Nothing is running"},
+		{"/", "stop it", model},
+	} {
+		s, f := newStage(t, test.slash)
+		if got := s.answered(f, test.text); !strings.Contains(got, test.want) || strings.Contains(got, "|") {
+			t.Errorf("with %q before commands, %q was answered %q, want %q", test.slash, test.text, got, test.want)
+		}
+		if asked := len(s.model.Requests()) > 0; asked != (test.want == model) {
+			t.Errorf("%q reached the model: %v", test.text, asked)
+		}
+		s.end()
+	}
+}
+
+// TestCommandsOnce answers a command once, however often it is delivered.
+func TestCommandsOnce(t *testing.T) {
+	s, f := newStage(t, "/")
+	for _, text := range []string{"/help", "/usage", "/frobnicate", "/new", "/approve", "stop"} {
+		e := s.event(text)
+		e.Keys = append(e.Keys, "another key of "+text)
+		if got := s.receive(e); got != bot.Taken {
+			t.Errorf("%s: admission %d", text, got)
+		}
+		said := len(f.all())
+		for _, key := range e.Keys {
+			again := e
+			again.Keys = []string{"not seen before " + key, key}
+			if got := s.receive(again); got != bot.Repeat {
+				t.Errorf("%s again: admission %d", text, got)
+			}
+		}
+		if len(f.all()) != said {
+			t.Errorf("%s was answered again", text)
+		}
+	}
+}
+
+func TestSessions(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.expect(f, "/sessions", "notice There is no conversation here yet.")
+	s.expect(f, "/new", "notice This conversation is fresh already.")
+	s.answered(f, "the first")
+	s.expect(f, "/new", "notice This is a fresh conversation, number 2. /sessions lists the others.")
+	s.answered(f, "the second")
+	if view := s.view(); !strings.Contains(view, "the second") || strings.Contains(view, "the first") {
+		t.Errorf("the fresh conversation is %q", view)
+	}
+	if got := s.answered(f, "/sessions"); !strings.Contains(got, "1  last used 2") || !strings.Contains(got, "2  last used 2") || !strings.HasSuffix(got, "(this one)") {
+		t.Errorf("sessions: %q", got)
+	}
+	for _, text := range []string{"/resume", "/resume 3", "/resume 0", "/resume one", "/resume 1x"} {
+		if got := s.answered(f, text); !strings.HasPrefix(got, "error There is no conversation number") {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+	s.expect(f, "/resume 1", "notice This is conversation number 1 again.")
+	s.answered(f, "again the first")
+	if view := s.view(); !strings.Contains(view, "the first\n") || strings.Contains(view, "the second\n") {
+		t.Errorf("the conversation that was gone back to is %q", view)
+	}
+	s.expect(f, "/new", "notice This is a fresh conversation, number 3. /sessions lists the others.")
+	e := s.event("/sessions")
+	e.From, e.Address = bob, bobHome
+	s.receive(e)
+	if got := f.texts(bobHome); got != "There is no conversation here yet." {
+		t.Errorf("Bob sees %q", got)
+	}
+}
+
+func TestStatusAndUsage(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.expect(f, "/usage", "notice You have spent $0.0000 today.")
+	s.expect(f, "/model", "notice The model is scripted.")
+	s.expect(f, "/status", "notice Nothing is being done here. 0 cards wait for you. The model is scripted. The session is "+annHome+".")
+	s.answered(f, "erase it")
+	if got := s.answered(f, "/status"); !strings.Contains(got, "is under way. 1 cards wait for you.") {
+		t.Errorf("status: %q", got)
+	}
+}
+
+func TestHeartbeatsCommand(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.expect(f, "/heartbeats", "notice No heartbeat wakes me for you.")
+	err := s.store.Update(context.Background(), func(tx memory.Tx) error {
+		for name, person := range map[string]agent.PersonID{"stretch": ann.ID, "secret": bob.ID} {
+			h := schedule.Heartbeat{
+				Name: name, Cron: "0 9 * * *", For: []string{string(person)}, Prompt: "Tell them.", Condition: schedule.Spec{Kind: schedule.KindAlways},
+			}
+			if err := schedule.Save(tx, h, time.Now()); err != nil {
+				return err
+			}
+		}
+		return schedule.Pause(tx, "stretch", "too loud")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(f, "/heartbeats", "notice stretch  0 9 * * *, on always: Tell them.  (paused: too loud)")
+}
+
+// card is the newest card that was shown.
+func (s *stage) card(f *fake) string {
+	s.Helper()
+	id := ""
+	for _, d := range f.all() {
+		if d.Kind == agent.Approval || d.Kind == agent.Ask {
+			id = d.ID
+		}
+	}
+	if id == "" {
+		s.Fatal("no card was shown")
+	}
+	return id
+}
+
+// TestDecidingByCommand names the card, or none where only one waits.
+func TestDecidingByCommand(t *testing.T) {
+	for _, test := range []struct{ asks, says, result string }{
+		{"erase it", "/approve ID", "erased"},
+		{"erase it", "/approve", "erased"},
+		{"erase it", "/deny ID", "not run: ann denied this call and gave no reason"},
+		{"erase it", "/deny", "not run: ann denied this call and gave no reason"},
+		{"erase it", "/deny too risky", "not run: ann denied this call: too risky"},
+		{"erase it", "/deny ID too risky", "not run: ann denied this call: too risky"},
+		{"erase it", "/deny ID\ntoo\nrisky", "not run: ann denied this call: too\nrisky"},
+		{"erase it", "/edit ID {\"x\": \"y\"}", "(ann changed the arguments to {\"x\":\"y\"})\nerased"},
+		{"erase it", "/edit ID\n{\"x\":\n\"y\"}", "(ann changed the arguments to {\"x\":\"y\"})\nerased"},
+		{"ask_person", "/answer ID dark blue", "ann answered: dark blue"},
+		{"ask_person", "/answer dark blue", "ann answered: dark blue"},
+		{"ask_person", "dark blue", "ann answered: dark blue"},
+	} {
+		s, f := newStage(t, "/")
+		s.answered(f, test.asks)
+		got := s.answered(f, strings.ReplaceAll(test.says, "ID", s.card(f)))
+		if !strings.HasSuffix(got, "final then: "+test.result) {
+			t.Errorf("%q was answered %q, want %q", test.says, got, test.result)
+		}
+		s.end()
+	}
+}
+
+// TestDecidingInVain says what is wrong, and decides nothing.
+func TestDecidingInVain(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.expect(f, "/approve", "error Say which card: /approve ID. /approvals lists those that wait.")
+	s.expect(f, "/approvals", "notice Nothing waits for a decision of yours.")
+	s.expect(f, "/approve nothing", "error There is no card nothing. /approvals lists those that wait.")
+	s.answered(f, "erase it")
+	id := s.card(f)
+	for text, want := range map[string]string{
+		"/approve nothing":            "There is no card nothing",
+		"/edit":                       "Say which card and its new arguments",
+		"/edit " + id:                 "Say which card and its new arguments",
+		"/edit " + id + " {x: 1}":     "The arguments are not JSON, so nothing was decided",
+		"/edit " + id + ` {"y":1}`:    "nothing was decided",
+		"/answer " + id + " red":      "That is no question",
+		"/answer " + id:               "Say the answer too",
+		"/approve " + id[:len(id)-1]:  "There is no card",
+		"/approve " + id + "\u200b":   "There is no card",
+		"/edit " + id + "x {\"x\":1}": "There is no card",
+	} {
+		if got := s.answered(f, text); !strings.Contains(got, want) || !strings.HasPrefix(got, "error ") {
+			t.Errorf("%q was answered %q, want %q", text, got, want)
+		}
+	}
+	if got := s.answered(f, "/approvals"); !strings.Contains(got, "May I run erase?") || !strings.Contains(got, id) {
+		t.Errorf("approvals: %q", got)
+	}
+	e := s.event("/approvals")
+	e.From, e.Address = bob, bobHome
+	s.receive(e)
+	e = s.event("/approve " + id)
+	e.From, e.Address = bob, bobHome
+	s.receive(e)
+	if got := f.texts(bobHome); got != "Nothing waits for a decision of yours.|This is not yours to decide: chat:ann may." {
+		t.Errorf("Bob was told %q", got)
+	}
+	if got := s.answered(f, "/approve"); !strings.HasSuffix(got, "final then: erased") {
+		t.Errorf("the card that still waits: %q", got)
+	}
+	if got := s.answered(f, "/deny "+id+" late"); !strings.HasPrefix(got, "notice It was already approved by ann at ") {
+		t.Errorf("a late decision was answered %q", got)
+	}
+}
+
+// TestTwoCards asks which one is meant.
+func TestTwoCards(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.answered(f, "erase it")
+	e := s.event("erase another")
+	e.Address = annHome + ":aside"
+	s.receive(e)
+	s.expect(f, "/approve", "error Say which card: /approve ID. /approvals lists those that wait.")
+	if got := s.answered(f, "/approve "+s.card(f)); got != "decided" && strings.Contains(got, "error") {
+		t.Errorf("approving one of two: %q", got)
+	}
+	if got := f.texts(annHome + ":aside"); !strings.HasSuffix(got, "then: erased") {
+		t.Errorf("the other conversation was told %q", got)
+	}
+}
+
+// TestCardForAForm gives a card while it waits, and not after.
+func TestCardForAForm(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.answered(f, "erase it")
+	id := s.card(f)
+	card, waiting, err := s.hub.Card(context.Background(), id)
+	if err != nil || !waiting || card.Tool != "erase" || string(card.Arguments) != `{"x":"notes"}` || card.Address != annHome {
+		t.Errorf("the card is %+v, waiting %v, error %v", card, waiting, err)
+	}
+	s.answered(f, "/deny")
+	for _, id := range []string{id, "", "nothing", strings.Repeat("x", 5000)} {
+		if card, waiting, err := s.hub.Card(context.Background(), id); err != nil || waiting {
+			t.Errorf("%.20q: %+v, waiting %v, error %v", id, card, waiting, err)
+		}
+	}
+}
+
+// TestClickOnNothing answers a button of a card that was never asked.
+func TestClickOnNothing(t *testing.T) {
+	s, f := newStage(t, "/")
+	e := s.event("")
+	e.Click = &agent.Decision{Card: "nothing", Verdict: agent.Approve}
+	if got := s.receive(e); got != bot.Taken || !strings.Contains(f.texts(annHome), "There is no card nothing.") {
+		t.Errorf("admission %d, said %q", got, f.texts(annHome))
+	}
+}
+
+// TestStopAll is for owners: it stops every turn and lets heartbeats rest until they go on.
+func TestStopAll(t *testing.T) {
+	f := newFake()
+	rescheduled := 0
+	s := serve(t, openStore(t), bot.Config{
+		Allow: []string{"chat:*"}, Owners: []agent.PersonID{bob.ID}, Rescheduled: func() { rescheduled++ },
+	}, f)
+	err := s.store.Update(context.Background(), func(tx memory.Tx) error {
+		return schedule.Save(tx, schedule.Heartbeat{
+			Name: "stretch", Cron: "0 9 * * *", For: []string{string(ann.ID)}, Prompt: "Tell them.", Condition: schedule.Spec{Kind: schedule.KindAlways},
+		}, time.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.answered(f, "erase it")
+	s.expect(f, "/stop all", "error Only an owner may do that.")
+	byBob := func(text string) string {
+		before := f.texts(bobHome)
+		e := s.event(text)
+		e.From, e.Address = bob, bobHome
+		s.receive(e)
+		return strings.TrimPrefix(strings.TrimPrefix(f.texts(bobHome), before), "|")
+	}
+	if got := byBob("Stop all"); got != "Stopped 1 turns and paused 1 heartbeats. `go on` lets the heartbeats go on." {
+		t.Errorf("stop all: %q", got)
+	}
+	if got := f.texts(annHome); !strings.HasSuffix(got, "Stopped.") {
+		t.Errorf("Ann was told %q", got)
+	}
+	if got := s.answered(f, "/heartbeats"); !strings.Contains(got, "paused: stop all") {
+		t.Errorf("heartbeats: %q", got)
+	}
+	if got := byBob("/go on"); got != "1 heartbeats go on." || rescheduled != 1 {
+		t.Errorf("go on: %q, rescheduled %d times", got, rescheduled)
+	}
+	if got := s.answered(f, "/heartbeats"); strings.Contains(got, "paused") {
+		t.Errorf("heartbeats: %q", got)
+	}
+}
