@@ -179,10 +179,11 @@ func (a *actor) commit() error {
 	if len(a.pending) == 0 && len(a.alongside) == 0 {
 		return nil
 	}
+	last := a.state.last
 	// Nothing may cut a commit short: a Stop would leave the state ahead of the disk.
-	err := a.Store.Update(context.Background(), func(tx memory.Tx) error {
+	err := a.Store.Update(context.Background(), func(tx memory.Tx) (err error) {
 		if len(a.pending) > 0 {
-			if _, err := tx.Journal().Append(a.session, a.pending...); err != nil {
+			if last, err = tx.Journal().Append(a.session, a.pending...); err != nil {
 				return err
 			}
 		}
@@ -196,6 +197,7 @@ func (a *actor) commit() error {
 	if err != nil {
 		return fmt.Errorf("write to session %s: %w", a.session, err)
 	}
+	a.state.last = last
 	after := a.after
 	a.pending, a.alongside, a.after, a.taken = nil, nil, nil, nil
 	for _, fn := range after {
@@ -204,9 +206,17 @@ func (a *actor) commit() error {
 	return nil
 }
 
-// wake reads the journal and mends what a crash cut off.
+// wake reads the journal, unless the state that it folds to was kept, and mends what a crash cut off.
 func (a *actor) wake() error {
-	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+	a.mu.Lock()
+	kept := a.shelf.take(a.session)
+	a.mu.Unlock()
+	err := a.Store.View(context.Background(), func(tx memory.Tx) error {
+		last, err := tx.Journal().Last(a.session)
+		if err == nil && kept != nil && kept.last == last {
+			a.state = kept
+			return nil
+		}
 		a.state, err = load(tx, a.session)
 		return err
 	})

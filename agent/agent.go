@@ -57,6 +57,10 @@ type Agent struct {
 	// failing is how long each session that failed last time is left alone.
 	failing map[string]time.Duration
 	closed  bool
+	shelf   shelf
+
+	purse sync.Mutex
+	held  map[string]Money // of a person's day, for calls whose reserve is not on disk yet
 }
 
 // errStop is the cause with which a person's Stop ends a run's context; errClosing that of Close.
@@ -82,7 +86,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, tools: box, actors: map[string]*actor{}, ended: map[string]chan Totals{}, failing: map[string]time.Duration{}}
+	ag := &Agent{Config: c, tools: box, actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}}
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
 	return ag, nil
@@ -158,6 +162,9 @@ func (ag *Agent) rest(a *actor, failed bool) bool {
 	if a.woken && !failed && !ag.closed {
 		a.woken = false
 		return false
+	}
+	if !failed && !ag.closed && a.state != nil && len(a.pending)+len(a.alongside) == 0 {
+		ag.shelf.put(a.session, a.state)
 	}
 	delete(ag.actors, a.session)
 	ag.idle.Broadcast()
@@ -283,7 +290,7 @@ func admit(tx memory.Tx, session string, m Message) (during string, err error) {
 			return "", err
 		}
 	}
-	data, err := json.Marshal(m)
+	data, err := plainJSON(m)
 	if err != nil {
 		return "", err
 	}

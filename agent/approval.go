@@ -109,11 +109,11 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 			Text: q.Question, Choices: q.Choices, Deadline: &k.Expires,
 		}
 	}
-	data, err := json.Marshal(reply)
+	data, err := plainJSON(reply)
 	if err != nil {
 		return err
 	}
-	waiting, err := json.Marshal(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked})
+	waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked})
 	if err != nil {
 		return err
 	}

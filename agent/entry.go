@@ -79,6 +79,7 @@ type modelAskedEntry struct {
 	Input   int    `json:"input"`  // estimated tokens
 	Output  int    `json:"output"` // the limit that is sent
 	Reserve Money  `json:"reserve,omitempty"`
+	Day     string `json:"day,omitempty"`  // the key of [today] under which the reserve was spent
 	Tail    string `json:"tail,omitempty"` // what was put at the end of the last message: the state of the plan
 }
 
@@ -87,7 +88,10 @@ type modelRetryEntry struct {
 	Run    string        `json:"run"`
 	Step   int           `json:"step"`
 	Wait   time.Duration `json:"wait"`
-	Reason string        `json:"reason"`
+	Charge Money         `json:"charge,omitempty"` // for the try that failed, if its answer had begun
+	// Unknown says that the provider may have counted tokens that nobody knows of.
+	Unknown bool   `json:"unknown,omitempty"`
+	Reason  string `json:"reason"`
 }
 
 type modelCallEntry struct {
@@ -233,7 +237,7 @@ func (stoppedEntry) kind() string { return kindStopped }
 
 // encode makes a journal line of an entry.
 func encode(e entry, at time.Time) (memory.Entry, error) {
-	data, err := json.Marshal(e)
+	data, err := plainJSON(e)
 	if err != nil {
 		return memory.Entry{}, fmt.Errorf("encode a %s entry: %w", e.kind(), err)
 	}

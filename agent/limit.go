@@ -93,10 +93,10 @@ func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowanc
 		return allowance{}, &halt{StepLimit, fmt.Sprintf("I stopped after %d steps, which is the limit for one turn. Say what to go on with and I start from here.", t.steps)}
 	}
 	out := spec.MaxOutput
-	if l.Tokens > 0 {
-		out = min(out, l.Tokens-t.tokensIn-t.tokensOut-input)
+	if used := t.tokensIn + t.tokensOut + t.uncounted; l.Tokens > 0 {
+		out = min(out, l.Tokens-used-input)
 		if out < minOutput {
-			return allowance{}, &halt{TokenLimit, fmt.Sprintf("I stopped: this turn has used %d of its %d tokens and the next step would pass that.", t.tokensIn+t.tokensOut, l.Tokens)}
+			return allowance{}, &halt{TokenLimit, fmt.Sprintf("I stopped: this turn has used %d of its %d tokens and the next step would pass that.", used, l.Tokens)}
 		}
 	}
 	for _, purse := range []struct {
@@ -118,6 +118,12 @@ func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowanc
 		input: input, output: out,
 		reserve: Money(input)*spec.PriceIn + Money(out)*spec.PriceOut,
 	}, nil
+}
+
+// buysTry reports whether there is money to ask the model once more, at the same cost, after a try that is paid for.
+// today has that try in it, the turn has not.
+func (l Limits) buysTry(t *turn, reserve, today Money) bool {
+	return (l.Cost <= 0 || t.spent+2*reserve <= l.Cost) && (l.DailyCost <= 0 || today+reserve <= l.DailyCost)
 }
 
 // buys is how many output tokens the rest pays for, at most most.

@@ -1,10 +1,6 @@
 package agent
 
-import (
-	"fmt"
-
-	"nudge/memory"
-)
+import "fmt"
 
 // mend closes what a crash left open in a session that was just read: a lost model call is paid for, calls that had
 // begun are repeated or declared unknown, by their effect, and the turn goes on in a new run.
@@ -89,35 +85,7 @@ func (t *turn) open() []*call {
 func (a *actor) lose(asked *modelAskedEntry, charge Money, unknown bool, reason string) error {
 	t := a.state.turn
 	if back := asked.Reserve - charge; back != 0 {
-		a.spend(-back)
+		a.spend(asked.Day, -back)
 	}
 	return a.add(modelLostEntry{Turn: t.id, Run: t.run, Step: asked.Step, Charge: charge, Unknown: unknown, Reason: reason})
-}
-
-// spend adds to what the turn's person has spent on their present date, with the next commit.
-func (a *actor) spend(amount Money) {
-	if amount == 0 {
-		return
-	}
-	key := today(a.state.turn.person, now())
-	a.also(func(tx memory.Tx) error {
-		spent, err := spentOn(tx, key)
-		if err != nil {
-			return err
-		}
-		return tx.Table(tableSpend).Put(key, []byte(fmt.Sprint(int64(spent+amount))))
-	})
-}
-
-// spentOn reads what was spent under a key of [today].
-func spentOn(tx memory.Tx, key string) (Money, error) {
-	data, found, err := tx.Table(tableSpend).Get(key)
-	if err != nil || !found {
-		return 0, err
-	}
-	var spent int64
-	if _, err := fmt.Sscan(string(data), &spent); err != nil {
-		return 0, fmt.Errorf("read what was spent under %s: %w", key, err)
-	}
-	return Money(spent), nil
 }

@@ -91,7 +91,7 @@ type Totals struct {
 
 // Send puts a reply into the outbox for the conversation in r.Address.
 func Send(tx memory.Tx, r Reply) error {
-	data, err := json.Marshal(r)
+	data, err := plainJSON(r)
 	if err != nil {
 		return fmt.Errorf("encode a %s for %s: %w", r.Kind, r.Address, err)
 	}

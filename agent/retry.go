@@ -10,6 +10,7 @@ import (
 
 const (
 	modelTries = 3                // model calls before a passing error is taken as final
+	emptyTries = 3                // answers that say nothing before the person is told so
 	longWait   = 60 * time.Second // a provider that asks for more is not waited for
 )
 

@@ -64,8 +64,11 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return a.noAnswer(ctx, asked, err)
 	}
-	if len(answer.Calls) > 0 {
+	switch {
+	case len(answer.Calls) > 0:
 		return a.batch(ctx)
+	case a.state.turn.provenance != Heartbeat && a.state.turn.empties > 0 && a.state.turn.empties < emptyTries:
+		return again, nil
 	}
 	return a.settle(Completed, "", answer.Text)
 }
@@ -118,20 +121,25 @@ func (s *state) lastResult() string {
 // reserve takes the mail that the next request shall carry, checks the limits and journals that the model is asked.
 func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 	t := a.state.turn
-	day := today(t.person, now())
-	var spent Money
-	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
-		spent, err = spentOn(tx, day)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
 	words, err := a.words()
 	if err != nil {
 		return nil, nil, err
 	}
-	allowed, why := a.Limits.allow(t, a.Spec, a.estimate(words), spent)
+	asked := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
+	if a.state.plan != "" && !a.state.planned {
+		asked.Tail = "[your plan so far:\n" + a.state.plan + "]"
+	}
+	var why *halt
+	release, err := a.hold(asked.Day, func(spent Money) Money {
+		var allowed allowance
+		allowed, why = a.Limits.allow(t, a.Spec, a.estimate(words, asked.Tail), spent)
+		asked.Input, asked.Output, asked.Reserve = allowed.input, allowed.output, allowed.reserve
+		return asked.Reserve
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
 	if why != nil {
 		return nil, why, nil
 	}
@@ -141,14 +149,7 @@ func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 	if err := a.see(t.steps + 1); err != nil {
 		return nil, nil, err
 	}
-	asked := modelAskedEntry{
-		Turn: t.id, Run: t.run, Step: t.steps + 1,
-		Input: allowed.input, Output: allowed.output, Reserve: allowed.reserve,
-	}
-	if a.state.plan != "" && !a.state.planned {
-		asked.Tail = "[your plan so far:\n" + a.state.plan + "]"
-	}
-	a.spend(asked.Reserve)
+	a.spend(asked.Day, asked.Reserve)
 	if err := a.add(asked); err != nil {
 		return nil, nil, err
 	}
@@ -157,11 +158,14 @@ func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 
 // estimate is how many tokens the next request has, rather too many than too few: what the provider counted last
 // and one token for every two bytes that are new.
-func (a *actor) estimate(words []letter) int {
+func (a *actor) estimate(words []letter, tail string) int {
 	t := a.state.turn
-	bytes := a.state.bytes
+	bytes := a.state.bytes + len(tail)
 	for _, l := range words {
-		bytes += len(l.Text) + 64
+		bytes += len(l.Text) + len(l.From.Name) + 64
+		if l.Note != nil {
+			bytes += len(l.Note.words())
+		}
 	}
 	if t.sentTokens > 0 {
 		return t.sentTokens + (bytes-t.sentBytes)/2
@@ -184,7 +188,13 @@ func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, 
 		if !ok || ctx.Err() != nil {
 			return model.Answer{}, err
 		}
-		if err := a.add(modelRetryEntry{Turn: t.id, Run: t.run, Step: asked.Step, Wait: wait, Reason: err.Error()}); err != nil {
+		entry := modelRetryEntry{Turn: t.id, Run: t.run, Step: asked.Step, Wait: wait, Reason: err.Error()}
+		if !answerBegan(err) {
+			err = a.add(entry)
+		} else if paid, fault := a.chargeTry(asked, entry); paid || fault != nil {
+			err = fault
+		}
+		if err != nil {
 			return model.Answer{}, err
 		}
 		a.progress("", "the model's provider does not answer; trying again in "+wait.Round(time.Second).String())
@@ -201,7 +211,7 @@ func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.
 	if !answer.Usage.Known {
 		cost = asked.Reserve // unknown is not free
 	}
-	a.spend(cost - asked.Reserve)
+	a.spend(asked.Day, cost-asked.Reserve)
 	a.fresh = true
 	if len(answer.Calls) > 0 && answer.Text != "" {
 		a.progress("", answer.Text)
@@ -222,8 +232,7 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause erro
 	}
 	why := &halt{reason: ModelError, say: "I could not get an answer from the model: " + sayOf(cause) + "."}
 	charge, unknown := Money(0), false
-	var fault *model.Error
-	if ctx.Err() != nil || (errors.As(cause, &fault) && fault.Began) {
+	if ctx.Err() != nil || answerBegan(cause) {
 		charge, unknown = asked.Reserve, true
 	}
 	if ctx.Err() != nil {
@@ -239,6 +248,12 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause erro
 		return again, err
 	}
 	return a.halt(why)
+}
+
+// answerBegan reports whether a model call failed after its answer had begun.
+func answerBegan(err error) bool {
+	var fault *model.Error
+	return errors.As(err, &fault) && fault.Began
 }
 
 // sayOf is what a person reads of a model's error.

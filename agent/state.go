@@ -15,6 +15,7 @@ import (
 // what the actor had.
 type state struct {
 	session string
+	last    uint64          // number of the newest entry on disk
 	began   time.Time       // of the first entry
 	view    []model.Message // the conversation as a model reads it
 	bytes   int             // of the view's texts
@@ -41,6 +42,8 @@ type turn struct {
 	steps, toolCalls    int
 	tokensIn, tokensOut int
 	unknown             bool // some call's tokens are not known
+	uncounted           int  // the most that those can be
+	empties             int  // answers in a row that said nothing
 	spent               Money
 	failures            int // steps in a row in which every call failed
 
@@ -91,6 +94,7 @@ func newState(session string) *state {
 func load(tx memory.Tx, session string) (*state, error) {
 	s := newState(session)
 	err := tx.Journal().Read(session, 0, func(line memory.Entry) error {
+		s.last = line.Seq
 		e, err := decode(line)
 		if err != nil || e == nil {
 			return err
@@ -112,6 +116,7 @@ func (s *state) apply(e entry, at time.Time) {
 	t := s.turn
 	switch e := e.(type) {
 	case *messageEntry:
+		s.cutOff()
 		s.say(model.Message{Role: model.User, Text: e.Text})
 		s.planned = false
 		if t != nil {
@@ -121,6 +126,7 @@ func (s *state) apply(e entry, at time.Time) {
 			s.marked = e.Mark
 		}
 	case *notedEntry:
+		s.cutOff()
 		s.say(model.Message{Role: model.User, Text: e.words()})
 	case *turnEntry:
 		s.beginTurn(e)
@@ -138,10 +144,17 @@ func (s *state) apply(e entry, at time.Time) {
 		s.answered(e)
 	case *modelLostEntry:
 		if t != nil {
+			if e.Unknown {
+				t.uncount()
+			}
 			t.asked = nil
 			t.steps++
 			t.spent += e.Charge
-			t.unknown = t.unknown || e.Unknown
+		}
+	case *modelRetryEntry:
+		if t != nil && e.Unknown {
+			t.uncount()
+			t.spent += e.Charge
 		}
 	case *toolCallEntry:
 		if k := s.cards[e.Card]; k != nil {
@@ -155,6 +168,9 @@ func (s *state) apply(e entry, at time.Time) {
 	case *toolResultEntry:
 		s.result(e)
 	case *cardEntry:
+		if e.Card == "" {
+			return // results without a card would be taken for its
+		}
 		k := &card{cardEntry: *e}
 		s.cards[e.Card] = k
 		if c := s.open(e.Call); c != nil {
@@ -168,6 +184,7 @@ func (s *state) apply(e entry, at time.Time) {
 }
 
 func (s *state) beginTurn(e *turnEntry) {
+	s.cutOff()
 	if e.Provenance == Heartbeat {
 		// A wake knows nothing of the wakes before it but what the last one said.
 		s.view, s.bytes, s.plan = nil, 0, ""
@@ -178,25 +195,37 @@ func (s *state) beginTurn(e *turnEntry) {
 
 // answered takes a model's answer: its words into the view, its calls into the batch.
 func (s *state) answered(e *modelCallEntry) {
-	sent := s.bytes
-	if len(e.Calls) > 0 || e.Text != "" {
-		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
-	}
-	t := s.turn
+	s.cutOff()
+	t, sent := s.turn, s.bytes
 	if t == nil {
-		return
+		return // without a turn its calls would never have results
+	}
+	if len(e.Calls) > 0 || strings.TrimSpace(e.Text) != "" {
+		t.empties = 0
+		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
+	} else {
+		t.empties++ // not sent again: some providers refuse a message that says nothing
 	}
 	if e.Usage.Known {
 		t.sentTokens, t.sentBytes = e.Usage.In, sent
+	} else {
+		t.uncount()
 	}
 	t.asked = nil
 	t.steps++
 	t.spent += e.Cost
 	t.tokensIn += e.Usage.In
 	t.tokensOut += e.Usage.Out
-	t.unknown = t.unknown || !e.Usage.Known
 	for _, c := range e.Calls {
 		t.batch = append(t.batch, &call{Call: c})
+	}
+}
+
+// uncount notes that the tokens of the model call under way are not known: unknown is not none.
+func (t *turn) uncount() {
+	t.unknown = true
+	if t.asked != nil {
+		t.uncounted += t.asked.Input + t.asked.Output
 	}
 }
 
@@ -265,20 +294,14 @@ func (s *state) stopped(e *stoppedEntry, at time.Time) {
 	if t == nil {
 		return
 	}
-	t.ran += at.Sub(t.runBegan)
+	if !t.runBegan.IsZero() {
+		t.ran += max(at.Sub(t.runBegan), 0)
+	}
 	if e.Reason == Waiting {
 		t.waiting = true
 		return
 	}
-	if t.batch != nil {
-		for _, c := range t.batch {
-			text := c.result
-			if !c.done {
-				text = bare
-			}
-			s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text})
-		}
-	}
+	s.cutOff()
 	if !strings.Contains(s.plan, undone) {
 		s.plan = "" // a plan that is done is of no more use
 	}
@@ -288,10 +311,26 @@ func (s *state) stopped(e *stoppedEntry, at time.Time) {
 	s.turn = nil
 }
 
+// cutOff gives the calls of a batch that has not all of its results what there is of them, where the journal goes on
+// with something else: only a damaged one does.
+func (s *state) cutOff() {
+	if s.turn == nil {
+		return
+	}
+	for _, c := range s.turn.batch {
+		text := c.result
+		if !c.done {
+			text = bare
+		}
+		s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text})
+	}
+	s.turn.batch = nil
+}
+
 // say adds a message to the view.
 func (s *state) say(m model.Message) {
 	s.view = append(s.view, m)
-	s.bytes += len(m.Text) + 16
+	s.bytes += len(m.Text) + len(m.Reasoning) + 16
 	for _, c := range m.Calls {
 		s.bytes += len(c.Name) + len(c.Arguments) + 48
 	}

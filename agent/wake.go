@@ -30,6 +30,9 @@ func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake) (Totals, error) 
 	session := WakeSession(w.Heartbeat, id)
 	var person Person
 	cutOff := false
+	// Listen from before the look on: of a run that is settled in between nothing else would tell.
+	ended := ag.awaitEnd(session)
+	defer ag.forgetEnd(session)
 	err := ag.Store.View(ctx, func(tx memory.Tx) (err error) {
 		if w.Route, person, err = Home(tx, id); err != nil {
 			return err
@@ -40,8 +43,11 @@ func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake) (Totals, error) 
 	if err != nil {
 		return Totals{}, fmt.Errorf("wake for %s: %w", id, err)
 	}
-	ended := ag.awaitEnd(session)
-	defer ag.forgetEnd(session)
+	select {
+	case totals := <-ended: // what was cut off has just ended
+		return totals, nil
+	default:
+	}
 	if cutOff {
 		ag.look(session)
 	} else if _, err := ag.Receive(ctx, Message{

@@ -1,0 +1,376 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"nudge/agent"
+	"nudge/agent/agenttest"
+	"nudge/agent/model/openai"
+	"nudge/memory"
+)
+
+// counted counts the commits of a store.
+type counted struct {
+	memory.Store
+	commits atomic.Int64
+}
+
+// Update is the store's.
+func (c *counted) Update(ctx context.Context, fn func(memory.Tx) error) error {
+	c.commits.Add(1)
+	return c.Store.Update(ctx, fn)
+}
+
+// provider is a model without latency on a port of this machine: it asks for one tool a step until as many results
+// have come as the first word of the message says, then answers. It notes how long it worked.
+type provider struct {
+	*httptest.Server
+	worked atomic.Int64 // nanoseconds
+}
+
+func newProvider(b *testing.B) *provider {
+	p := &provider{}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.answer))
+	b.Cleanup(func() { p.CloseClientConnections(); p.Close() })
+	return p
+}
+
+// chat is what the provider and the floor read and write of Chat Completions.
+type chat struct {
+	Model    string        `json:"model"`
+	Stream   bool          `json:"stream,omitempty"`
+	Messages []chatMessage `json:"messages"`
+}
+
+type chatMessage struct {
+	Role    string     `json:"role"`
+	Content string     `json:"content"`
+	Calls   []chatCall `json:"tool_calls,omitempty"`
+	CallID  string     `json:"tool_call_id,omitempty"`
+}
+
+type chatCall struct {
+	Index    int    `json:"index"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	began := time.Now()
+	defer func() { p.worked.Add(int64(time.Since(began))) }()
+	var req chat
+	if err := errors.Join(err, json.Unmarshal(body, &req)); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	results, steps := 0, 0
+	for _, m := range req.Messages {
+		switch m.Role {
+		case "user":
+			results = 0
+			steps = strings.Count(m.Content, "again")
+		case "tool":
+			results++
+		}
+	}
+	reply := chatMessage{Role: "assistant", Content: "done"}
+	if results < steps {
+		c := chatCall{ID: fmt.Sprint("call_", len(req.Messages)), Type: "function"}
+		c.Function.Name, c.Function.Arguments = "write", `{"x":"words"}`
+		reply.Content, reply.Calls = "", []chatCall{c}
+	}
+	key := map[bool]string{true: "delta", false: "message"}[req.Stream]
+	choice := map[string]any{"index": 0, key: reply, "finish_reason": map[bool]string{true: "tool_calls", false: "stop"}[reply.Calls != nil]}
+	data, _ := json.Marshal(map[string]any{"model": "m", "choices": []any{choice}, "usage": map[string]int{"prompt_tokens": 100, "completion_tokens": 10}})
+	if !req.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(data) // a client that went away needs no answer
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", data)
+}
+
+// floor is the smallest loop that loses nothing: it keeps the conversation as lines, and commits the message, before
+// every effect, and at the end. With paid, a model call counts as an effect, since it costs money: then a crash can be
+// paid for.
+type floor struct {
+	store  memory.Store
+	client *http.Client
+	url    string
+	paid   bool
+}
+
+func (f *floor) append(session string, lines *[]chatMessage, also func(memory.Tx) error) error {
+	return f.store.Update(context.Background(), func(tx memory.Tx) error {
+		var entries []memory.Entry
+		for _, l := range *lines {
+			data, err := json.Marshal(l)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, memory.Entry{Kind: l.Role, At: time.Now(), Data: data})
+		}
+		if len(entries) > 0 {
+			if _, err := tx.Journal().Append(session, entries...); err != nil {
+				return err
+			}
+		}
+		return also(tx)
+	})
+}
+
+// turn receives a message and answers it. history grows with it.
+func (f *floor) turn(session, text string, history *[]chatMessage) error {
+	var mail uint64
+	err := f.store.Update(context.Background(), func(tx memory.Tx) (err error) {
+		mail, err = tx.Inbox().Put(session, []byte(text))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fresh := []chatMessage{{Role: "user", Content: text}}
+	taken := func(tx memory.Tx) error { return tx.Inbox().Remove(session, mail) }
+	none := func(memory.Tx) error { return nil }
+	flush := func(also func(memory.Tx) error) error {
+		if err := f.append(session, &fresh, also); err != nil {
+			return err
+		}
+		*history = append(*history, fresh...)
+		fresh = nil
+		return nil
+	}
+	also := taken
+	for {
+		if f.paid {
+			if err := flush(also); err != nil {
+				return err
+			}
+			also = none
+		}
+		reply, err := f.ask(append(slices.Clone(*history), fresh...))
+		if err != nil {
+			return err
+		}
+		fresh = append(fresh, reply)
+		if len(reply.Calls) == 0 {
+			done := also
+			return flush(func(tx memory.Tx) error {
+				_, err := tx.Outbox().Put(session, []byte(reply.Content))
+				return errors.Join(err, done(tx))
+			})
+		}
+		if err := flush(also); err != nil {
+			return err
+		}
+		also = none
+		for _, c := range reply.Calls {
+			fresh = append(fresh, chatMessage{Role: "tool", CallID: c.ID, Content: "write done with " + c.Function.Arguments})
+		}
+	}
+}
+
+func (f *floor) ask(messages []chatMessage) (chatMessage, error) {
+	body, err := json.Marshal(chat{Model: "m", Messages: messages})
+	if err != nil {
+		return chatMessage{}, err
+	}
+	resp, err := f.client.Post(f.url+"/v1/chat/completions", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return chatMessage{}, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Choices []struct{ Message chatMessage } `json:"choices"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Choices) == 0 {
+		return chatMessage{}, fmt.Errorf("read the answer: %w", err)
+	}
+	return answer.Choices[0].Message, nil
+}
+
+// harness is Nudge as it is wired, but for what speaks on platforms.
+type harness struct {
+	store *counted
+	agent *agent.Agent
+	said  int
+}
+
+func newHarness(b *testing.B, p *provider) *harness {
+	b.Helper()
+	client, err := openai.New(openai.Config{BaseURL: p.URL + "/v1", Model: "m", Stream: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := &harness{store: &counted{Store: open(b)}}
+	write := agenttest.Tool("write", agent.Effectful, "", func(_ context.Context, in agent.Invocation) (agent.Result, error) {
+		return agent.Result{Text: "write done with " + string(in.Arguments)}, nil
+	})
+	h.agent, err = agent.New(agent.Config{
+		Store: h.store, Model: client, Tools: []agent.Tool{write},
+		Spec:   agent.ModelSpec{Name: "m", Window: 128000, MaxOutput: 1000, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)},
+		Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3, Cost: agent.USD(100)},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { h.agent.Close(context.Background()) })
+	return h
+}
+
+// turn says something in a session and waits for the end of its turn. With several at once, what ends them all is waited for.
+func (h *harness) turn(name string, n int, text string) error {
+	who := agent.Person{ID: agent.PersonID("terminal:" + name), Name: name}
+	_, err := h.agent.Receive(context.Background(), agent.Message{
+		Keys: []string{fmt.Sprint(name, "-", n)}, ID: fmt.Sprint(n), Session: who.ID.Home(), Address: who.ID.Home(),
+		Provenance: agent.Human, From: who, At: time.Now(), Text: text,
+	})
+	return err
+}
+
+func (h *harness) rest() error { return h.agent.WaitIdle(context.Background(), nil) }
+
+func cpu() time.Duration {
+	var use syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// BenchmarkTurn makes one durable turn of three steps, two of them with a tool, in three ways in turns, so that a busy
+// machine is as unfair to each. Each turn has a session of its own. Times are medians of wall minus model.
+func BenchmarkTurn(b *testing.B) {
+	p := newProvider(b)
+	h := newHarness(b, p)
+	const text = "do it again and again"
+	floors := []*floor{{open(b), p.Client(), p.URL, false}, {open(b), p.Client(), p.URL, true}}
+	ways := []func(n int) error{
+		func(n int) error { return errors.Join(h.turn(fmt.Sprint("p", n), n, text), h.rest()) },
+		func(n int) error { return floors[0].turn(fmt.Sprint("s", n), text, &[]chatMessage{}) },
+		func(n int) error { return floors[1].turn(fmt.Sprint("s", n), text, &[]chatMessage{}) },
+	}
+	var walls [3][]time.Duration
+	var used [3]time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		for i, way := range ways {
+			model, began, spent := p.worked.Load(), time.Now(), cpu()
+			if err := way(n); err != nil {
+				b.Fatal(err)
+			}
+			walls[i] = append(walls[i], time.Since(began)-time.Duration(p.worked.Load()-model))
+			used[i] += cpu() - spent
+		}
+	}
+	nudge, bare, paid := median(walls[0]), median(walls[1]), median(walls[2])
+	b.ReportMetric(float64(nudge.Microseconds())/1000, "ms/turn")
+	b.ReportMetric(float64(bare.Microseconds())/1000, "ms/floor")
+	b.ReportMetric(float64(paid.Microseconds())/1000, "ms/paid-floor")
+	b.ReportMetric(float64(nudge)/float64(bare), "×floor")
+	b.ReportMetric(float64(nudge)/float64(paid), "×paid-floor")
+	b.ReportMetric(float64(h.store.commits.Load())/float64(n), "commits/turn")
+	b.ReportMetric(float64(used[0].Microseconds())/1000/float64(n), "cpu-ms/turn")
+	b.ReportMetric(float64(used[0])/float64(used[1]), "×floor-cpu")
+	b.ReportMetric(float64(used[0])/float64(used[2]), "×paid-floor-cpu")
+}
+
+// BenchmarkMessages answers one-step messages in 64 sessions at once, in turns with the two floors. After twenty
+// messages each session is followed by a new one.
+func BenchmarkMessages(b *testing.B) {
+	const sessions = 64
+	p := newProvider(b)
+	h := newHarness(b, p)
+	client := p.Client()
+	client.Transport.(*http.Transport).MaxIdleConnsPerHost = sessions
+	floors := []*floor{{open(b), client, p.URL, false}, {open(b), client, p.URL, true}}
+	round := func(each func(s int) error) {
+		var group sync.WaitGroup
+		for s := range sessions {
+			group.Go(func() {
+				if err := each(s); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	var took [3]time.Duration
+	var histories [2][sessions][]chatMessage
+	n := 0
+	for b.Loop() {
+		if n++; n%20 == 0 {
+			histories = [2][sessions][]chatMessage{}
+		}
+		for i := range took {
+			began := time.Now()
+			if i == 0 {
+				round(func(s int) error { return h.turn(fmt.Sprint("p", s, "-", n/20), n, "hello") })
+				if err := h.rest(); err != nil {
+					b.Fatal(err)
+				}
+			} else {
+				round(func(s int) error {
+					return floors[i-1].turn(fmt.Sprint("s", s, "-", n/20), "hello", &histories[i-1][s])
+				})
+			}
+			took[i] += time.Since(began)
+		}
+	}
+	messages := float64(n * sessions)
+	b.ReportMetric(messages/took[0].Seconds(), "messages/s")
+	b.ReportMetric(messages/took[1].Seconds(), "floor/s")
+	b.ReportMetric(messages/took[2].Seconds(), "paid-floor/s")
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "×floor")
+	b.ReportMetric(took[2].Seconds()/took[0].Seconds(), "×paid-floor")
+}
+
+// BenchmarkLongSession compares a whole turn at message 400 of a session with one at message 100, wall minus model.
+func BenchmarkLongSession(b *testing.B) {
+	for b.Loop() {
+		p := newProvider(b)
+		h := newHarness(b, p)
+		var at [2][]time.Duration
+		for n := 1; n <= 420; n++ {
+			model, began := p.worked.Load(), time.Now()
+			if err := errors.Join(h.turn("ann", n, "hello"), h.rest()); err != nil {
+				b.Fatal(err)
+			}
+			switch took := time.Since(began) - time.Duration(p.worked.Load()-model); {
+			case n > 80 && n <= 120:
+				at[0] = append(at[0], took)
+			case n > 380:
+				at[1] = append(at[1], took)
+			}
+		}
+		b.ReportMetric(float64(median(at[0]).Microseconds())/1000, "ms/at-100")
+		b.ReportMetric(float64(median(at[1]).Microseconds())/1000, "ms/at-400")
+		b.ReportMetric(float64(median(at[1]))/float64(median(at[0])), "400/100")
+	}
+}

@@ -1,0 +1,361 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nudge/agent"
+	"nudge/agent/agenttest"
+	"nudge/agent/model"
+	"nudge/memory/memorytest"
+)
+
+// runaway asks for the given calls again and again, with ids of their own.
+func runaway(tools ...string) agenttest.Script {
+	return func(req model.Request) model.Answer {
+		if strings.HasSuffix(agenttest.LastUser(req), "enough") {
+			return agenttest.Say("all right")
+		}
+		var calls []model.Call
+		for i, tool := range tools {
+			calls = append(calls, agenttest.Call(100*len(req.Messages)+i, tool, `{}`))
+		}
+		return agenttest.Do(calls...)
+	}
+}
+
+func TestEveryLimitStopsWithItsReasonAndOnePlainLine(t *testing.T) {
+	for _, c := range []struct {
+		reason agent.StopReason
+		limits agent.Limits
+		tools  []string
+		ran    int // calls; at most, where tokens or money are short
+		line   string
+	}{
+		{agent.StepLimit, agent.Limits{Steps: 3}, []string{"look"}, 3, "after 3 steps"},
+		{agent.ToolLimit, agent.Limits{ToolCalls: 7}, []string{"look", "look", "look"}, 6, "limit of 7 tool calls"},
+		{agent.ToolLimit, agent.Limits{ToolCalls: 2}, []string{"look", "nosuch", "look"}, 0, "limit of 2 tool calls"},
+		{agent.TokenLimit, agent.Limits{Tokens: 2500}, []string{"look"}, 22, "of its 2500 tokens"},
+		{agent.Budget, agent.Limits{Cost: agent.USD(0.01)}, []string{"look"}, 31, "of its $0.0100"},
+		{agent.Budget, agent.Limits{DailyCost: agent.USD(0.01)}, []string{"look"}, 31, "It goes on tomorrow"},
+		{agent.TimedOut, agent.Limits{TurnTimeout: 20 * time.Second}, []string{"slow"}, 3, "worked for 20s"},
+		{agent.TooManyErrs, agent.Limits{Errors: 3}, []string{"fail"}, 3, "the moon is in the way"},
+		{agent.TooManyErrs, agent.Limits{Errors: 2}, []string{"nosuch"}, 0, "there is no tool"},
+	} {
+		t.Run(string(c.reason)+" "+c.line, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &deeds{}
+				fail := agenttest.Tool("fail", agent.Read, "", func(context.Context, agent.Invocation) (agent.Result, error) {
+					d.do("fail")
+					return agent.Result{}, errors.New("the moon is in the way")
+				})
+				w, m := fresh(t, runaway(c.tools...), d.tool("look", agent.Read, ""), d.slow("slow", agent.Read, 7*time.Second), fail)
+				w.Config.Limits = c.limits
+				w.Config.Spec.PriceIn, w.Config.Spec.PriceOut = agent.PerMillion(2), agent.PerMillion(12)
+				w.Restart()
+				w.Say("go")
+				said := w.Rest()
+				notices, settled := agenttest.Only(said, agent.Notice), agenttest.Only(said, agent.SettledMark)
+				if len(said) != 2 || len(notices) != 1 || len(settled) != 1 || settled[0].Reason != c.reason {
+					t.Fatalf("said %s, want one notice and settled %s", agenttest.Lines(said), c.reason)
+				}
+				if line := notices[0].Text; !strings.Contains(line, c.line) || strings.Contains(line, "\n") {
+					t.Errorf("the person reads %q, want one line with %q", line, c.line)
+				}
+				short := c.reason == agent.Budget || c.reason == agent.TokenLimit
+				if ran := len(d.done); ran > c.ran || short && ran == 0 || !short && ran != c.ran {
+					t.Errorf("%d calls ran, want %d", ran, c.ran)
+				}
+				if n := len(m.Requests()); n != settled[0].Steps {
+					t.Errorf("%d model calls and %d steps", n, settled[0].Steps)
+				}
+				time.Sleep(24 * time.Hour)
+				w.Say("enough") // the model checks that no call was left open
+				if last := agenttest.Only(w.Rest(), agent.Final); len(last) != 1 {
+					t.Errorf("the next turn said %s", agenttest.Lines(w.Said()))
+				}
+				w.Kill()
+			})
+		})
+	}
+}
+
+// full is a provider whose every answer is as long as it may be, and of one kind.
+type full struct {
+	*ledger
+	kind string
+}
+
+// Answer charges for the request, whatever is done with the answer.
+func (m full) Answer(_ context.Context, req model.Request, _ func(string)) (model.Answer, error) {
+	if req.MaxOutput < 64 {
+		m.f.Errorf("an answer of %d tokens was asked for", req.MaxOutput)
+	}
+	usage := model.Usage{In: m.input(req), Out: req.MaxOutput, Known: true}
+	m.turns["all"] += agent.Money(usage.In)*m.price.PriceIn + agent.Money(usage.Out)*m.price.PriceOut
+	long := strings.Repeat("w", (req.MaxOutput-30)*m.bytes)
+	id := fmt.Sprint("c", len(req.Messages))
+	answer := agenttest.Do(model.Call{ID: id, Name: "look", Arguments: `{}`})
+	switch m.kind {
+	case "text":
+		answer.Text = long
+	case "reasoning":
+		answer.Reasoning = long
+	case "arguments":
+		answer.Calls[0].Arguments = fmt.Sprintf(`{"x":%q}`, long)
+	case "plan":
+		if len(req.Messages) == 1 {
+			answer.Calls[0] = model.Call{ID: id, Name: "plan", Arguments: fmt.Sprintf(`{"items":[{"text":%q,"done":false}]}`, long)}
+		}
+	}
+	answer.Usage = usage
+	return answer, nil
+}
+
+// A money limit holds to the last token, whatever it is that grows the requests, and below 64 tokens nothing is asked.
+func TestACapHoldsWhateverGrows(t *testing.T) {
+	for _, kind := range []string{"text", "reasoning", "arguments", "plan"} {
+		for cap := 3; cap < 90; cap += 4 {
+			f := &faults{TB: t}
+			spec := agent.ModelSpec{MaxOutput: 1500, PriceIn: agent.PerMillion(9), PriceOut: agent.PerMillion(3)}
+			m := full{&ledger{f: f, price: spec, bytes: 3, turns: map[string]agent.Money{}}, kind}
+			d := &deeds{}
+			limits := agent.Limits{Cost: agent.USD(float64(cap) / 1000), Steps: 30}
+			w := agenttest.Start(t, agent.Config{Store: open(t), Model: m, Spec: spec, Tools: []agent.Tool{d.tool("look", agent.Read, "")}, Limits: limits})
+			w.Say("go")
+			settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]
+			if spent := m.turns["all"]; spent > limits.Cost || settled.Reason != agent.Budget || len(f.found) > 0 {
+				t.Errorf("%s: ended with %s and $%.6f of $%.6f; %v", kind, settled.Reason, spent.USD(), limits.Cost.USD(), f.found)
+			}
+			w.Kill()
+		}
+	}
+}
+
+// A call that a crash lost is charged what was reserved for it, to the turn and to the day.
+func TestALostCallIsChargedItsReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := fresh(t, func(model.Request) model.Answer { return agenttest.Say("done") })
+		m.Latency = time.Minute
+		w.Config.Spec.PriceIn, w.Config.Spec.PriceOut = agent.PerMillion(2), agent.PerMillion(12)
+		w.Config.Limits.Cost = agent.USD(0.031) // two reserves are more
+		w.Restart()
+		w.Say("go")
+		time.Sleep(time.Second)
+		w.Restart()
+		settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]
+		if settled.Reason != agent.Completed || settled.Steps != 2 || !settled.Unknown {
+			t.Fatalf("settled with %+v", settled.Totals)
+		}
+		// 1,000 tokens out at $12 a million, and some in; then 100 in and 10 out.
+		if lost := settled.CostUSD - 0.00032; lost < 0.012 || lost > 0.015 {
+			t.Errorf("the lost call is charged $%.6f", lost)
+		}
+		if m.Requests()[1].MaxOutput > 1000 {
+			t.Errorf("the second request may have %d tokens", m.Requests()[1].MaxOutput)
+		}
+		w.Config.Limits.Cost = agent.USD(0.016)
+		w.Say("again")
+		time.Sleep(time.Second)
+		w.Restart()
+		if settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]; settled.Reason != agent.Budget || len(m.Requests()) != 3 {
+			t.Errorf("with its budget lost, the turn made %d requests and settled with %s", len(m.Requests())-2, settled.Reason)
+		}
+		w.Kill()
+	})
+}
+
+// What a person has spent counts by their own date.
+func TestADayIsThePersonsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fresh(t, func(model.Request) model.Answer { return agenttest.Say("done") })
+		w.Config.Spec.PriceIn, w.Config.Spec.PriceOut = agent.PerMillion(2), agent.PerMillion(12)
+		w.Config.Limits.DailyCost = agent.USD(0.0155)
+		w.Restart()
+		says := 0
+		say := func(name, zone string) agent.StopReason {
+			says++
+			who := agent.Person{ID: agent.PersonID("terminal:" + name), Name: name, Zone: zone}
+			m := agent.Message{Keys: []string{fmt.Sprint(says)}, Provenance: agent.Human, From: who, Address: who.ID.Home(), Text: "go"}
+			if _, err := w.Pass(m); err != nil {
+				t.Fatal(err)
+			}
+			return agenttest.Only(w.Rest(), agent.SettledMark)[0].Reason
+		}
+		people := map[string]string{"kiri": "Pacific/Auckland", "joe": "America/Los_Angeles", "uma": ""}
+		exhaust := func(name string) {
+			for range 50 {
+				if say(name, people[name]) == agent.Budget {
+					return
+				}
+			}
+			t.Fatalf("%s never reached the cap", name)
+		}
+		time.Sleep(10*time.Hour + 50*time.Minute) // it is 10:50 UTC, 23:50 in Auckland, 2:50 in Los Angeles
+		for name := range people {
+			exhaust(name)
+		}
+		for _, c := range []struct {
+			after time.Duration
+			works string
+		}{{20 * time.Minute, "kiri"}, {13 * time.Hour, "uma"}, {8 * time.Hour, "joe"}} {
+			time.Sleep(c.after)
+			for name, zone := range people {
+				want := agent.Budget
+				if name == c.works {
+					want = agent.Completed
+				}
+				if got := say(name, zone); got != want {
+					t.Errorf("at %s UTC %s is settled with %s, want %s", time.Now().UTC().Format(time.TimeOnly), name, got, want)
+				}
+			}
+			exhaust(c.works)
+			if c.works == "uma" {
+				exhaust("kiri")
+			}
+		}
+		w.Kill()
+	})
+}
+
+// Three budgets, each spent to within one step and never passed.
+func TestThreeBudgets(t *testing.T) {
+	spec := agent.ModelSpec{MaxOutput: 400, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)}
+	t.Log("budget      spent       steps  left for a step of at most")
+	for _, budget := range []float64{0.02, 0.05, 0.1} {
+		m := full{&ledger{f: &faults{TB: t}, price: spec, bytes: 4, turns: map[string]agent.Money{}}, "text"}
+		d := &deeds{}
+		w := agenttest.Start(t, agent.Config{
+			Store: open(t), Model: m, Spec: spec, Tools: []agent.Tool{d.tool("look", agent.Read, "")}, Limits: agent.Limits{Cost: agent.USD(budget)},
+		})
+		w.Say("go")
+		settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]
+		next := float64(settled.TokensIn)/float64(settled.Steps)*2*spec.PriceIn.USD() + 400*spec.PriceOut.USD()
+		t.Logf("$%.4f     $%.5f    %d     $%.5f", budget, settled.CostUSD, settled.Steps, next)
+		if settled.CostUSD > budget || budget-settled.CostUSD > next || settled.CostUSD != m.turns["all"].USD() {
+			t.Errorf("of $%.4f $%.6f were spent and $%.6f charged; a step costs at most $%.6f", budget, settled.CostUSD, m.turns["all"].USD(), next)
+		}
+		w.Kill()
+	}
+}
+
+// Killed after step two and started again: two tool runs over both lives, and the same cost.
+func TestARestartCostsNothing(t *testing.T) {
+	turn := func(kill bool) (agent.Totals, string) {
+		d := &deeds{}
+		m := &agenttest.Model{T: t, Script: func(req model.Request) model.Answer {
+			if n := len(agenttest.Results(req)); n < 2 {
+				return agenttest.Do(agenttest.Call(n, "step", `{}`))
+			}
+			return agenttest.Say("done")
+		}}
+		faulty := memorytest.NewFaulty(open(t))
+		w := agenttest.Start(t, agent.Config{
+			Store: faulty, Model: m, Spec: agent.ModelSpec{MaxOutput: 500, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)},
+			Tools: []agent.Tool{d.tool("step", agent.Effectful, "")},
+		})
+		if kill {
+			faulty.FailAt(6, false) // with the result of the second call kept, before the third request
+		}
+		w.Say("go")
+		w.Rest()
+		if kill {
+			<-faulty.Crashed()
+			w.Kill()
+			faulty.Revive()
+			w.Restart()
+			w.Rest()
+		}
+		return *agenttest.Only(w.Said(), agent.SettledMark)[0].Totals, d.all()
+	}
+	calm, did := turn(false)
+	killed, again := turn(true)
+	if killed != calm || again != did || did != "step step" {
+		t.Errorf("killed: %+v and ran %q; undisturbed %+v and %q", killed, again, calm, did)
+	}
+}
+
+// 150 seeded batches against limits: all of a batch runs or none of it; 60 tools that panic, each recovered from.
+func TestSeededBatchesRunWholeOrNotAtAll(t *testing.T) {
+	whole, none := 0, 0
+	for seed := range uint64(150) {
+		random := rand.New(rand.NewPCG(seed, 11))
+		sizes := []int{1 + random.IntN(5), 1 + random.IntN(5), 1 + random.IntN(5)}
+		limit := 1 + random.IntN(12)
+		d := &deeds{}
+		w, _ := fresh(t, func(req model.Request) model.Answer {
+			step := 0
+			for _, m := range req.Messages {
+				if len(m.Calls) > 0 {
+					step++
+				}
+			}
+			if step == len(sizes) {
+				return agenttest.Say("done")
+			}
+			var calls []model.Call
+			for i := range sizes[step] {
+				tool := []string{"read", "write", "nosuch"}[hashOf(seed, step, i)%3]
+				calls = append(calls, agenttest.Call(10*step+i, tool, `{}`))
+			}
+			return agenttest.Do(calls...)
+		}, d.tool("read", agent.Read, ""), d.tool("write", agent.Effectful, ""))
+		w.Config.Limits = agent.Limits{ToolCalls: limit}
+		w.Restart()
+		w.Say("go")
+		settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]
+		fits, ran, reason := 0, 0, agent.Completed
+		for step, size := range sizes {
+			if fits += size; fits > limit {
+				reason = agent.ToolLimit
+				break
+			}
+			for i := range size {
+				if hashOf(seed, step, i)%3 < 2 {
+					ran++
+				}
+			}
+		}
+		if settled.Reason != reason || settled.ToolCalls != fits || len(d.done) != ran {
+			t.Errorf("seed %d: %v against %d settled with %s, %d calls counted and %d run; want %s, %d and %d", seed, sizes, limit, settled.Reason, settled.ToolCalls, len(d.done), reason, fits, ran)
+		}
+		if reason == agent.Completed {
+			whole++
+		} else {
+			none++
+		}
+		w.Kill()
+	}
+	t.Logf("%d turns ran all of their batches, %d stopped at the limit", whole, none)
+}
+
+func TestSixtyToolsThatPanicAreRecoveredFrom(t *testing.T) {
+	boom := agenttest.Tool("boom", agent.Effectful, "", func(context.Context, agent.Invocation) (agent.Result, error) { panic("boom") })
+	d := &deeds{}
+	n := 0
+	w, m := fresh(t, func(req model.Request) model.Answer {
+		switch len(agenttest.Results(req)) % 2 {
+		case 0:
+			if n++; n > 60 {
+				return agenttest.Say("done")
+			}
+			return agenttest.Do(agenttest.Call(n, "boom", `{}`))
+		}
+		return agenttest.Do(agenttest.Call(n, "look", `{}`))
+	}, boom, d.tool("look", agent.Read, ""))
+	w.Config.Limits = agent.Limits{Errors: 3}
+	w.Restart()
+	w.Say("go")
+	same(t, w.Rest(), `
+		final done
+		settled completed 121 steps 120 calls`)
+	if d.count("look") != 60 || !strings.Contains(resultOf(t, m, "boom-60"), "failed unexpectedly") {
+		t.Errorf("the work went on %d times", d.count("look"))
+	}
+}
