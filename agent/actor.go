@@ -230,6 +230,15 @@ func (a *actor) wake() error {
 	return a.commit()
 }
 
+// reread takes back what was applied to the state and not committed.
+func (a *actor) reread() error {
+	a.pending, a.alongside, a.after, a.taken = nil, nil, nil, nil
+	return a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		a.state, err = load(tx, a.session)
+		return err
+	})
+}
+
 // newID makes an id that nobody can guess, from 50 random bits, easy to type.
 func newID(prefix string) string {
 	return prefix + strings.ToLower(rand.Text()[:10])

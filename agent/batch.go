@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"nudge/memory"
 )
 
 const (
@@ -182,17 +185,49 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 		a.progress(w.tool.Name, callLine(w.tool.Name, w.in.Arguments))
 	}
 	a.runAll(ctx, works)
-	closing := a.ctx.Err() != nil
-	for _, w := range works {
-		if closing && w.err != nil {
-			continue // cut off: the next start judges it by its effect
+	if a.ctx.Err() != nil {
+		// Closing: what was cut off is for the next start to judge, by its effect.
+		works = slices.DeleteFunc(works, func(w *work) bool { return w.err != nil })
+	}
+	return a.results(works)
+}
+
+// results journals what came of calls. What tools want written goes to disk with it at once: if it is refused there, the
+// call has failed, and its result says so.
+func (a *actor) results(works []*work) error {
+	for {
+		writes := false
+		for _, w := range works {
+			writes = writes || w.writes()
+			if err := a.resultOf(w); err != nil {
+				return err
+			}
 		}
-		if err := a.resultOf(w); err != nil {
+		if !writes {
+			return nil
+		}
+		err := a.commit()
+		var refused *refusal
+		if !errors.As(err, &refused) {
+			return err
+		}
+		refused.work.err = refused.err
+		if err := a.reread(); err != nil {
 			return err
 		}
 	}
-	return nil
 }
+
+// refusal is the error of a tool's Commit.
+type refusal struct {
+	work *work
+	err  error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func (w *work) writes() bool { return w.err == nil && w.result.Commit != nil }
 
 // prepare makes a call ready to run: the arguments are those that the model wrote or, after a card, those on the
 // card. The error is for the model.
@@ -322,10 +357,15 @@ func (w *work) words() (text string, failed bool) {
 
 // commitResult writes what the tool wants written together with its result.
 func (a *actor) commitResult(w *work) {
-	if w.err != nil || w.result.Commit == nil {
+	if !w.writes() {
 		return
 	}
-	a.also(w.result.Commit)
+	a.also(func(tx memory.Tx) error {
+		if err := w.result.Commit(tx); err != nil {
+			return &refusal{w, err}
+		}
+		return nil
+	})
 	look, after := w.result.Look, w.result.After
 	a.after = append(a.after, func() {
 		a.Look(look...)

@@ -11,6 +11,7 @@ import (
 	"nudge/agent"
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
+	"nudge/memory"
 )
 
 func TestATurnIsAnsweredAndSettled(t *testing.T) {
@@ -484,5 +485,39 @@ func TestAParkedCallRunsOnceApprovedAndIsToldInItsPersonsSession(t *testing.T) {
 	finals := w.Said(agent.Final)
 	if last := finals[len(finals)-1]; last.Text != "it was deployed" || last.Address != agenttest.Home {
 		t.Errorf("the last answer is %q to %s", last.Text, last.Address)
+	}
+}
+
+func TestWhatAToolWantsKeptAndIsRefusedFailsTheCallAlone(t *testing.T) {
+	keeps := func(name string, refused bool) agent.Tool {
+		return agenttest.Tool(name, agent.Idempotent, "", func(context.Context, agent.Invocation) (agent.Result, error) {
+			return agent.Result{Text: name + " kept", Commit: func(tx memory.Tx) error {
+				if err := tx.Table("kept").Put(name, nil); err != nil || !refused {
+					return err
+				}
+				return errors.New("the name is taken; choose another")
+			}}, nil
+		})
+	}
+	w, m := fresh(t, once(agenttest.Call(1, "good", `{}`), agenttest.Call(1, "bad", `{}`), agenttest.Call(2, "good", `{}`)), keeps("good", false), keeps("bad", true))
+	w.Say("go")
+	same(t, w.Rest(), `
+		final done
+		settled completed 2 steps 3 calls`)
+	for call, want := range map[string]string{"good-1": "good kept", "bad-1": "the name is taken; choose another", "good-2": "good kept"} {
+		if got := resultOf(t, m, call); got != want {
+			t.Errorf("the result of %s is %q, want %q", call, got, want)
+		}
+	}
+	err := w.Config.Store.View(context.Background(), func(tx memory.Tx) error {
+		for name, want := range map[string]bool{"good": true, "bad": false} {
+			if _, found, err := tx.Table("kept").Get(name); err != nil || found != want {
+				t.Errorf("what %s keeps is there: %v, error %v", name, found, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

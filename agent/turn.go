@@ -154,6 +154,19 @@ func (a *actor) runParked(k *card) error {
 	if err := a.add(entry); err != nil {
 		return err
 	}
+	err = a.report(k, entry)
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	// Nothing of the result was written: what the tool wanted kept was refused, so the call has failed.
+	if err := a.reread(); err != nil {
+		return err
+	}
+	entry.Text, entry.Failed = refused.Error(), true
+	if err := a.add(entry); err != nil {
+		return err
+	}
 	return a.report(k, entry)
 }
 

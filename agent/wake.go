@@ -90,13 +90,25 @@ func (ag *Agent) forgetEnd(session string) {
 	delete(ag.ended, session)
 }
 
-// stopWake ends the run of a wake that took too long.
+// stopWake ends the run of a wake that took too long, also one that has not begun.
 func (ag *Agent) stopWake(session string) {
+	if ag.interruptWake(session) {
+		return
+	}
+	if _, err := ag.Receive(ag.ctx, Message{Session: session, Provenance: Timer, At: time.Now(), Stop: true}); err != nil {
+		ag.Log.Error("cannot stop a wake that took too long", "session", session, "error", err)
+	}
+}
+
+func (ag *Agent) interruptWake(session string) bool {
 	ag.mu.Lock()
 	defer ag.mu.Unlock()
-	if a := ag.actors[session]; a != nil && a.stop != nil {
-		a.stop(errTurn)
+	a := ag.actors[session]
+	if a == nil || a.stop == nil {
+		return false
 	}
+	a.stop(errTurn)
+	return true
 }
 
 // tellEnded gives a settled turn's totals to whoever waits for them.

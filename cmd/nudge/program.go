@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -123,10 +124,20 @@ func newModel(c config.Model) (model.Model, error) {
 		}
 		return openai.New(openai.Config{
 			BaseURL: base, Model: c.Name, Key: key, Profile: profile, Stream: true,
-			CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout),
+			CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout), HTTP: modelHTTP(),
 		})
 	}
 	return nil, fmt.Errorf("model.provider: %q is not available in this version", c.Provider)
+}
+
+// modelConnections is how many connections to the model's server are kept for the next call. Go's own limit of two makes
+// the answers of a busy hour dial anew each time.
+const modelConnections = 64
+
+func modelHTTP() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = modelConnections
+	return &http.Client{Transport: transport}
 }
 
 func modelName(c config.Model) string {
