@@ -251,11 +251,11 @@ func (a *actor) decide(l letter, k *card) error {
 		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
 	case k.Question:
 		if d.Verdict == Approve || d.Verdict == Edit {
-			return a.refuse(l, "That is a question; reply to it with /answer "+d.Card+" and your words.")
+			return a.refuse(l, "That is a question; answer it in your own words.")
 		}
 		return a.answerQuestion(l, k, d.Text)
 	case d.Verdict == AnswerIt:
-		return a.refuse(l, "That is no question; /approve "+d.Card+" or /deny "+d.Card+" decides it.")
+		return a.refuse(l, "That is no question; approve it or deny it.")
 	case d.Verdict == Edit:
 		return a.edit(l, k)
 	}

@@ -51,15 +51,27 @@ func chatCommands() []chatCommand {
 
 var commandWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
+// word is a command as it is typed in a conversation.
+func (h *Hub) word(address, command string) string {
+	if slash := h.slash(address); slash != "" {
+		return slash + command
+	}
+	return "nudge " + command
+}
+
+// slash is what stands before a command in a conversation; "" where it is the word nudge.
+func (h *Hub) slash(address string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if adapter := h.serves(address); adapter != nil {
+		return adapter.Abilities().Slash
+	}
+	return "/"
+}
+
 // command reads a text as a command: its word and what stands behind it.
 func (h *Hub) command(address, text string) (word, rest string, ok bool) {
-	h.mu.Lock()
-	adapter := h.serves(address)
-	h.mu.Unlock()
-	slash := "/"
-	if adapter != nil {
-		slash = adapter.Abilities().Slash
-	}
+	slash := h.slash(address)
 	if slash == "" {
 		return spokenCommand(text)
 	}
@@ -103,14 +115,14 @@ func (h *Hub) obey(ctx context.Context, e Event, word, rest string) (Admission, 
 			return c.run(h, ctx, e, rest)
 		}
 	}
-	return h.answer(ctx, e, agent.Fault, fmt.Sprintf("There is no command %q. /help lists those that there are.", word))
+	return h.answer(ctx, e, agent.Fault, fmt.Sprintf("There is no command %q. %s lists those that there are.", word, h.word(e.Address, "help")))
 }
 
 func (h *Hub) help(ctx context.Context, e Event, _ string) (Admission, error) {
 	var b strings.Builder
 	b.WriteString("Say what you want in plain words. While I work, what you say corrects me. Commands:")
 	for _, c := range chatCommands() {
-		fmt.Fprintf(&b, "\n/%s - %s", strings.TrimSpace(c.name+" "+c.arguments), c.help)
+		fmt.Fprintf(&b, "\n%s - %s", h.word(e.Address, strings.TrimSpace(c.name+" "+c.arguments)), c.help)
 	}
 	return h.answer(ctx, e, agent.Notice, b.String())
 }
@@ -128,10 +140,10 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 		case only != "" && (id == "" || v != agent.Approve):
 			id, text = only, rest
 		case id == "":
-			return h.answer(ctx, e, agent.Fault, "Say which card: /"+string(v)+" ID. /approvals lists those that wait.")
+			return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say which card: %s ID. %s lists those that wait.", h.word(e.Address, string(v)), h.word(e.Address, "approvals")))
 		}
 		if v == agent.AnswerIt && text == "" {
-			return h.answer(ctx, e, agent.Fault, "Say the answer too: /answer "+id+" your words.")
+			return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say the answer too: %s %s your words.", h.word(e.Address, "answer"), id))
 		}
 		return h.pass(ctx, e, agent.Message{
 			Provenance: agent.Decided, Decision: &agent.Decision{Card: id, Verdict: v, Text: text},
@@ -170,7 +182,7 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 func (h *Hub) edit(ctx context.Context, e Event, rest string) (Admission, error) {
 	id, arguments := cutWord(rest)
 	if id == "" || arguments == "" {
-		return h.answer(ctx, e, agent.Fault, "Say which card and its new arguments: /edit ID {\"path\": \"…\"}.")
+		return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say which card and its new arguments: %s ID {\"path\": \"…\"}.", h.word(e.Address, "edit")))
 	}
 	if !json.Valid([]byte(arguments)) {
 		return h.answer(ctx, e, agent.Fault, "The arguments are not JSON, so nothing was decided. Write them as {\"name\": \"value\"}.")
@@ -236,7 +248,7 @@ func (h *Hub) newSession(ctx context.Context, e Event, _ string) (Admission, err
 		if err := agent.SetSession(tx, e.Address, fmt.Sprintf("%s~%d", e.Address, n)); err != nil {
 			return "", "", err
 		}
-		return agent.Notice, fmt.Sprintf("This is a fresh conversation, number %d. /sessions lists the others.", n), nil
+		return agent.Notice, fmt.Sprintf("This is a fresh conversation, number %d. %s lists the others.", n, h.word(e.Address, "sessions")), nil
 	})
 }
 
@@ -273,7 +285,7 @@ func (h *Hub) resumeSession(ctx context.Context, e Event, rest string) (Admissio
 		n, _ := strconv.Atoi(rest)
 		at := slices.IndexFunc(names, func(s string) bool { return sessionNumber(s) == n })
 		if at < 0 {
-			return agent.Fault, fmt.Sprintf("There is no conversation number %q here. /sessions lists them.", rest), nil
+			return agent.Fault, fmt.Sprintf("There is no conversation number %q here. %s lists them.", rest, h.word(e.Address, "sessions")), nil
 		}
 		return agent.Notice, fmt.Sprintf("This is conversation number %d again.", n), agent.SetSession(tx, e.Address, names[at])
 	})

@@ -565,7 +565,7 @@ func (h *Hub) pass(ctx context.Context, e Event, m agent.Message) (Admission, er
 	}
 	fresh, err := h.agent.Receive(ctx, m)
 	if errors.Is(err, agent.ErrUnknownCard) {
-		return h.answer(ctx, e, agent.Fault, fmt.Sprintf("There is no card %s. /approvals lists those that wait.", m.Decision.Card))
+		return h.answer(ctx, e, agent.Fault, fmt.Sprintf("There is no card %s. %s lists those that wait.", m.Decision.Card, h.word(e.Address, "approvals")))
 	}
 	if err != nil || fresh {
 		return Taken, err

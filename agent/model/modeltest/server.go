@@ -6,9 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"nudge/agent/model"
@@ -81,14 +79,14 @@ func (r ChatRequest) Offers(tool string) bool {
 	return false
 }
 
-// Reply is what a [Server] does with one request. With Status or Body set it sends those as they are, else an
+// Reply is what a [Server] or a [MessagesServer] does with one request. With Status or Body set it sends those as they are, else an
 // answer, streamed if the request asks for that.
 type Reply struct {
 	Text      string       // sent in a few pieces when streamed
-	Reasoning string       // as reasoning_content
+	Reasoning string       // as reasoning_content, or as a thinking block with a signature
 	Calls     []model.Call // each in two pieces when streamed
 	Usage     model.Usage  // reported if Known
-	Finish    string       // of the wire; "tool_calls" or "stop", whichever fits, when empty
+	Finish    string       // of the wire; the one for calls or the one for an answer that is done, whichever fits, when empty
 
 	Status int         // with Body; 200 when 0
 	Header http.Header // added to whatever is sent
@@ -100,41 +98,18 @@ type Reply struct {
 
 // Server is a provider that speaks Chat Completions on a port of this machine. It may be used concurrently.
 type Server struct {
-	url    string
-	client *http.Client
+	host[ChatRequest]
 	answer func(n int, req ChatRequest) Reply
-	closed chan struct{}
-
-	mu       sync.Mutex
-	requests []ChatRequest
 }
 
 // NewServer starts a server and stops it when the test ends. Answer says what it does with the n-th request, counted
 // from 1; it is called concurrently if requests come so.
 func NewServer(t testing.TB, answer func(n int, req ChatRequest) Reply) *Server {
 	t.Helper()
-	s := &Server{answer: answer, closed: make(chan struct{})}
-	web := httptest.NewServer(s)
-	s.url, s.client = web.URL+"/v1", web.Client()
-	t.Cleanup(func() {
-		close(s.closed)
-		web.CloseClientConnections()
-		web.Close()
-	})
+	s := &Server{answer: answer}
+	s.open(t, s)
+	s.url += "/v1"
 	return s
-}
-
-// URL returns what to configure as base_url.
-func (s *Server) URL() string { return s.url }
-
-// Client returns an HTTP client whose connections end with the server.
-func (s *Server) Client() *http.Client { return s.client }
-
-// Requests returns the requests so far, in the order in which they came.
-func (s *Server) Requests() []ChatRequest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]ChatRequest(nil), s.requests...)
 }
 
 // ServeHTTP is of http.Handler. What is no Chat Completions request gets the errors that a provider would give, and is not recorded.
@@ -152,11 +127,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"the body is not JSON"}}`, http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	s.requests = append(s.requests, req)
-	n := len(s.requests)
-	s.mu.Unlock()
-
+	n := s.record(req)
 	reply := s.answer(n, req)
 	out := &sender{w: w, r: r, closed: s.closed, model: req.Model, n: n}
 	maps.Copy(w.Header(), reply.Header)

@@ -1,5 +1,5 @@
-// Package modeltest has what tests of models need: a contract suite that every [model.Model] passes, and a provider
-// of Chat Completions that does as a test says.
+// Package modeltest has what tests of models need: a contract suite that every [model.Model] passes, and providers of
+// Chat Completions and of Anthropic's Messages that do as a test says.
 //
 // [Run] is for models that talk to a provider: a [Driver] says how to reach one that plays a [Script] in that provider's
 // wire format. [RunPure] is the part that needs no provider.

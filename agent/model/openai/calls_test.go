@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent/model"
+	"nudge/agent/model/wire"
 )
 
 func TestStreamedCalls(t *testing.T) {
@@ -179,7 +180,7 @@ func TestSlotsAnySplit(t *testing.T) {
 					d.Index = &i
 				}
 				if first {
-					d.ID, d.Function.Name = text(c.ID), text(c.Name)
+					d.ID, d.Function.Name = wire.Text(c.ID), wire.Text(c.Name)
 				}
 				queue = append(queue, d)
 			}

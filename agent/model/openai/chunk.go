@@ -3,47 +3,57 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"math"
-	"strconv"
 	"strings"
 
 	"nudge/agent/model"
+	"nudge/agent/model/wire"
 )
 
 // chunk is a piece of a stream, or a whole answer: the two differ in whether a choice has a delta or a message.
 type chunk struct {
-	Model   text            `json:"model"`
+	Model   wire.Text       `json:"model"`
 	Choices []choice        `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	// Of an error that some servers send without an object around it.
-	Object  text `json:"object"`
-	Type    text `json:"type"`
-	Message text `json:"message"`
+	Object  wire.Text `json:"object"`
+	Type    wire.Text `json:"type"`
+	Message wire.Text `json:"message"`
+}
+
+// fault returns the error that stands in a chunk, if one does. Raw is the chunk as it came.
+func (c *chunk) fault(raw []byte) (wire.ProviderError, bool) {
+	if f, ok := wire.ErrorIn(c.Error); ok {
+		return f, true
+	}
+	if c.Type == "error" || c.Object == "error" || len(c.Choices) == 0 && c.Message != "" {
+		return wire.ParseError(raw), true
+	}
+	return wire.ProviderError{}, false
 }
 
 type choice struct {
 	Index   int             `json:"index"`
 	Delta   *delta          `json:"delta"`
 	Message *delta          `json:"message"`
-	Finish  text            `json:"finish_reason"`
+	Finish  wire.Text       `json:"finish_reason"`
 	Error   json.RawMessage `json:"error"`
 }
 
 type delta struct {
 	Content          content     `json:"content"`
-	Refusal          text        `json:"refusal"`
-	ReasoningContent text        `json:"reasoning_content"`
-	Reasoning        text        `json:"reasoning"`
+	Refusal          wire.Text   `json:"refusal"`
+	ReasoningContent wire.Text   `json:"reasoning_content"`
+	Reasoning        wire.Text   `json:"reasoning"`
 	ToolCalls        []callDelta `json:"tool_calls"`
 }
 
 // callDelta is a tool call or a piece of one. Index is a pointer because a missing index is not index 0.
 type callDelta struct {
-	Index    *int `json:"index"`
-	ID       text `json:"id"`
+	Index    *int      `json:"index"`
+	ID       wire.Text `json:"id"`
 	Function struct {
-		Name      text      `json:"name"`
+		Name      wire.Text `json:"name"`
 		Arguments arguments `json:"arguments"`
 	} `json:"function"`
 }
@@ -59,38 +69,6 @@ func (d *delta) reasoned() string {
 	return d.Content.thinking
 }
 
-// text is a string, or empty if something else stood in its place.
-type text string
-
-// UnmarshalJSON takes anything.
-func (t *text) UnmarshalJSON(raw []byte) error {
-	*t = ""
-	if len(raw) > 0 && raw[0] == '"' {
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return err
-		}
-		*t = text(s)
-	}
-	return nil
-}
-
-// scalar is a string, or a number as text, or empty.
-type scalar string
-
-// UnmarshalJSON takes anything.
-func (s *scalar) UnmarshalJSON(raw []byte) error {
-	var t text
-	if err := t.UnmarshalJSON(raw); err != nil {
-		return err
-	}
-	*s = scalar(t)
-	if len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
-		*s = scalar(raw)
-	}
-	return nil
-}
-
 // arguments are text; servers that send an object instead give its compact JSON, digits as they were.
 type arguments string
 
@@ -101,7 +79,7 @@ func (a *arguments) UnmarshalJSON(raw []byte) error {
 		*a = ""
 		return nil
 	case raw[0] == '"':
-		return (*text)(a).UnmarshalJSON(raw)
+		return (*wire.Text)(a).UnmarshalJSON(raw)
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
@@ -121,7 +99,7 @@ type content struct {
 func (c *content) UnmarshalJSON(raw []byte) error {
 	*c = content{}
 	if len(raw) == 0 || raw[0] != '[' {
-		var t text
+		var t wire.Text
 		err := t.UnmarshalJSON(raw)
 		c.text = string(t)
 		return err
@@ -153,41 +131,19 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 
 // part is one part of a content. A thinking part holds parts of its own.
 type part struct {
-	Type     text    `json:"type"`
-	Text     text    `json:"text"`
-	Refusal  text    `json:"refusal"`
-	Thinking content `json:"thinking"`
-}
-
-// tokens is a count. One that no model can have used is negative.
-type tokens int
-
-// maxTokenCount is far above what any window holds.
-const maxTokenCount = 100_000_000
-
-// UnmarshalJSON takes any number; anything else counts as none.
-func (t *tokens) UnmarshalJSON(raw []byte) error {
-	*t = 0
-	var n scalar
-	if err := n.UnmarshalJSON(raw); err != nil || len(raw) == 0 || raw[0] == '"' || n == "" {
-		return err
-	}
-	f, err := strconv.ParseFloat(string(n), 64)
-	if err != nil || f < 0 || f > maxTokenCount || f != math.Trunc(f) {
-		*t = -1
-		return nil
-	}
-	*t = tokens(f)
-	return nil
+	Type     wire.Text `json:"type"`
+	Text     wire.Text `json:"text"`
+	Refusal  wire.Text `json:"refusal"`
+	Thinking content   `json:"thinking"`
 }
 
 type usage struct {
-	In      tokens `json:"prompt_tokens"`
-	Out     tokens `json:"completion_tokens"`
+	In      wire.Tokens `json:"prompt_tokens"`
+	Out     wire.Tokens `json:"completion_tokens"`
 	Details *struct {
-		Cached tokens `json:"cached_tokens"`
+		Cached wire.Tokens `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
-	CacheHit tokens `json:"prompt_cache_hit_tokens"`
+	CacheHit wire.Tokens `json:"prompt_cache_hit_tokens"`
 }
 
 // counted returns the usage, and whether it can be believed. Nothing in and nothing out means that nobody counted.

@@ -1,16 +1,12 @@
 package openai
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	"nudge/agent/model"
+	"nudge/agent/model/wire"
 )
 
 // maxCalls is how many calls one answer may hold.
@@ -42,67 +38,23 @@ func newDraft(offered []model.Tool, p Profile, said func(string)) *draft {
 	return &draft{offered: offered, asText: asText, said: said, prose: newProse(asText)}
 }
 
-// read takes in the body of a response. Its first byte says what it is, more surely than its declared type: what
-// begins with a brace is one whole answer, what begins with an angle bracket is a page for people, the rest is a stream.
-func (d *draft) read(ctx context.Context, body *watched, kind string, limit int64) *model.Error {
-	in := &io.LimitedReader{R: body, N: limit}
-	buf := bufio.NewReaderSize(in, 64<<10)
-	first, err := skipBlank(buf)
-	var fault *model.Error
-	switch {
-	case err != nil && err != io.EOF:
-		return d.brokeOff(ctx, err)
-	case err == io.EOF && kind == "text/event-stream" && in.N < limit:
-		return d.brokeOff(ctx, io.ErrUnexpectedEOF)
-	case err == io.EOF:
-		return malformed(errors.New("the body is empty"))
-	case first == '<' || kind == "text/html":
-		return notAnAPI(buf)
-	case first == '{' || first == '[':
-		fault = d.readWhole(ctx, buf)
-	default:
-		fault = d.readStream(ctx, body, buf, first)
-	}
-	if in.N == 0 && fault != nil {
-		return d.asBegan(malformed(fmt.Errorf("the answer has more than %d bytes", limit)))
-	}
-	return fault
-}
+// Began is of [wire.Draft].
+func (d *draft) Began() bool { return d.began }
 
-// skipBlank skips a byte order mark and white space, which some servers send to keep the line open.
-func skipBlank(r *bufio.Reader) (byte, error) {
-	if mark, _ := r.Peek(1); len(mark) == 1 && mark[0] == 0xEF {
-		if mark, _ := r.Peek(3); string(mark) == "\ufeff" {
-			_, _ = r.Discard(3)
-		}
-	}
-	for {
-		b, err := r.Peek(1)
-		if err != nil {
-			return 0, err
-		}
-		if !bytes.ContainsAny(b, " \t\r\n") {
-			return b[0], nil
-		}
-		_, _ = r.Discard(1)
-	}
-}
+// Finished is of [wire.Draft]: after the finish only the usage can be missing.
+func (d *draft) Finished() bool { return d.finish != "" }
 
-func (d *draft) readWhole(ctx context.Context, r io.Reader) *model.Error {
-	body, err := io.ReadAll(r)
-	if err != nil {
-		d.began = true
-		return d.brokeOff(ctx, err)
-	}
+// Whole is of [wire.Draft].
+func (d *draft) Whole(body []byte) *model.Error {
 	var c chunk
 	if err := json.Unmarshal(body, &c); err != nil {
-		return malformed(unreadable(err, body))
+		return wire.Malformed(wire.Unreadable(err, body))
 	}
 	if f, ok := c.fault(body); ok {
-		return f.inAnswer(false)
+		return f.InAnswer()
 	}
 	if len(c.Choices) == 0 || c.Choices[0].Message == nil && c.Choices[0].Delta == nil {
-		return malformed(unreadable(errors.New("it has no choices"), body))
+		return wire.Malformed(wire.Unreadable(errors.New("it has no choices"), body))
 	}
 	d.began = true
 	if fault := d.take(c); fault != nil {
@@ -114,56 +66,23 @@ func (d *draft) readWhole(ctx context.Context, r io.Reader) *model.Error {
 	return nil
 }
 
-func (d *draft) readStream(ctx context.Context, body *watched, r *bufio.Reader, first byte) *model.Error {
-	if !bytes.ContainsRune([]byte(":deir"), rune(first)) { // the first letters of a comment and of the fields
-		return notAnAPI(r)
-	}
-	stream := &events{from: r}
-	for {
-		ev, err := stream.next()
-		if ctx.Err() != nil {
-			err = context.Cause(ctx) // what was read ahead counts no more
-		}
-		switch {
-		case err != nil && d.finish != "":
-			return nil // the answer was whole; only its usage may have been lost
-		case err != nil:
-			return d.brokeOff(ctx, err)
-		}
-		done, fault := d.event(ev)
-		switch {
-		case fault != nil:
-			return fault
-		case done && d.finish == "":
-			return d.brokeOff(ctx, errors.New("the stream ended without a finish_reason"))
-		case done:
-			return nil
-		case d.finish != "" && body.idle > grace:
-			body.idle = grace
-		}
-	}
-}
-
-// event takes in one event and says whether it was the last, which one that was cut off is too.
-func (d *draft) event(ev event) (done bool, fault *model.Error) {
-	data := bytes.TrimSpace(ev.data)
+// Event is of [wire.Draft]. An event that was cut off is the last.
+func (d *draft) Event(ev wire.Event) (last bool, fault *model.Error) {
 	switch {
-	case len(data) == 0:
-		return false, nil
-	case string(data) == "[DONE]":
+	case string(ev.Data) == "[DONE]":
 		return true, nil
-	case ev.name == "error":
-		return false, parseFault(data).inAnswer(d.began)
+	case ev.Name == "error":
+		return false, wire.ParseError(ev.Data).InAnswer()
 	}
 	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
-		if ev.cut {
+	if err := json.Unmarshal(ev.Data, &c); err != nil {
+		if ev.Cut {
 			return true, nil
 		}
-		return false, d.asBegan(malformed(unreadable(err, data)))
+		return false, wire.Malformed(wire.Unreadable(err, ev.Data))
 	}
-	if f, ok := c.fault(data); ok {
-		return false, f.inAnswer(d.began)
+	if f, ok := c.fault(ev.Data); ok {
+		return false, f.InAnswer()
 	}
 	return false, d.take(c)
 }
@@ -176,7 +95,7 @@ func (d *draft) take(c chunk) *model.Error {
 	if c.Usage != nil {
 		used, ok := c.Usage.counted()
 		if !ok {
-			return d.asBegan(malformed(errors.New("the usage cannot be true")))
+			return wire.Malformed(errors.New("the usage cannot be true"))
 		}
 		if used.Known {
 			d.usage = used // some servers send running totals: the last counts, and they are never added up
@@ -191,8 +110,8 @@ func (d *draft) take(c chunk) *model.Error {
 }
 
 func (d *draft) takeChoice(ch choice) *model.Error {
-	if f, ok := faultIn(ch.Error); ok {
-		return f.inAnswer(d.began)
+	if f, ok := wire.ErrorIn(ch.Error); ok {
+		return f.InAnswer()
 	}
 	d.began = true
 	part, whole := ch.Delta, false
@@ -211,10 +130,10 @@ func (d *draft) takeChoice(ch choice) *model.Error {
 		}
 	}
 	if len(d.slots.all) > maxCalls {
-		return d.asBegan(malformed(errors.New("it has too many tool calls")))
+		return wire.Malformed(errors.New("it has too many tool calls"))
 	}
 	if ch.Finish == "error" {
-		return wireFault{Message: "the answer ended with finish_reason error"}.inAnswer(true)
+		return wire.ProviderError{Message: "the answer ended with finish_reason error"}.InAnswer()
 	}
 	if ch.Finish != "" {
 		d.finish = string(ch.Finish)
@@ -228,8 +147,8 @@ func (d *draft) tell(piece string) {
 	}
 }
 
-// answer returns the answer once it has come to its end.
-func (d *draft) answer() (model.Answer, *model.Error) {
+// Answer is of [wire.Draft].
+func (d *draft) Answer() (model.Answer, *model.Error) {
 	d.tell(d.prose.feed("", true))
 	out := model.Answer{
 		Text: d.prose.whole(), Reasoning: d.thought.String(), Usage: d.usage, Model: d.model, Finish: finishOf(d.finish),
@@ -240,7 +159,7 @@ func (d *draft) answer() (model.Answer, *model.Error) {
 	cutOff := out.Finish == model.FinishLength || out.Finish == model.FinishFilter
 	calls, ok := d.slots.calls(cutOff)
 	if !ok {
-		return model.Answer{}, d.asBegan(malformed(errors.New("a tool call has no name")))
+		return model.Answer{}, wire.Malformed(errors.New("a tool call has no name"))
 	}
 	out.Calls = calls
 	if len(d.slots.all) == 0 {
@@ -290,19 +209,4 @@ func finishOf(reason string) model.Finish {
 		return model.FinishFilter
 	}
 	return model.FinishStop
-}
-
-// asBegan marks an error with whether some of the answer had come.
-func (d *draft) asBegan(fault *model.Error) *model.Error {
-	fault.Began = d.began
-	return fault
-}
-
-// brokeOff is the error of an answer that did not come to its end.
-func (d *draft) brokeOff(ctx context.Context, err error) *model.Error {
-	fault := timeFault(ctx)
-	if fault == nil {
-		fault = &model.Error{Fault: model.FaultPassing, Say: "the model's answer broke off before its end", Err: err}
-	}
-	return d.asBegan(fault)
 }

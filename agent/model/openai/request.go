@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nudge/agent/model"
+	"nudge/agent/model/wire"
 )
 
 // wireRequest is a request as it is sent. What stays the same from one request to the next stands before the
@@ -101,7 +102,7 @@ func encodeTool(t model.Tool) (wireTool, error) {
 	if len(schema) == 0 {
 		schema = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	if !isObject(string(schema)) {
+	if !wire.IsObject(string(schema)) {
 		return wireTool{}, fmt.Errorf("encode tool %q: its schema is not a JSON object", t.Name)
 	}
 	return wireTool{Type: "function", Function: wireFunction{
@@ -166,7 +167,7 @@ func (c *Client) encodeAssistant(m model.Message) wireMessage {
 	}
 	for _, call := range m.Calls {
 		args := call.Arguments
-		if !isObject(args) {
+		if !wire.IsObject(args) {
 			args = "{}" // some servers refuse a whole conversation for one call that was written badly
 		}
 		out.ToolCalls = append(out.ToolCalls, wireCall{
@@ -174,9 +175,4 @@ func (c *Client) encodeAssistant(m model.Message) wireMessage {
 		})
 	}
 	return out
-}
-
-// isObject says whether text is one JSON object and nothing else.
-func isObject(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text))
 }

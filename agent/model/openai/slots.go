@@ -2,10 +2,10 @@ package openai
 
 import (
 	"bytes"
-	"strconv"
 	"strings"
 
 	"nudge/agent/model"
+	"nudge/agent/model/wire"
 )
 
 // slots gathers tool calls from the pieces that a stream sends them in. The call's id says which call a piece
@@ -23,7 +23,7 @@ type slot struct {
 
 // whole says whether the arguments are complete.
 func (s *slot) whole() bool {
-	return bytes.HasSuffix(bytes.TrimRight(s.args, " \t\r\n"), []byte("}")) && isObject(string(s.args))
+	return bytes.HasSuffix(bytes.TrimRight(s.args, " \t\r\n"), []byte("}")) && wire.IsObject(string(s.args))
 }
 
 // add takes in a piece of a stream.
@@ -124,25 +124,6 @@ func (s *slots) calls(cutOff bool) ([]model.Call, bool) {
 		seen[call] = true
 		out = append(out, call)
 	}
-	nameIDs(out)
+	wire.NameCalls(out)
 	return out, true
-}
-
-// nameIDs gives an id to each call that has none, or one that an earlier call has.
-func nameIDs(calls []model.Call) {
-	taken := map[string]bool{}
-	for _, c := range calls {
-		taken[c.ID] = true
-	}
-	kept := map[string]bool{"": true}
-	n := 0
-	for i := range calls {
-		if !kept[calls[i].ID] {
-			kept[calls[i].ID] = true
-			continue
-		}
-		for n++; taken["call_"+strconv.Itoa(n)]; n++ {
-		}
-		calls[i].ID = "call_" + strconv.Itoa(n)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"nudge/agent/model"
+	"nudge/agent/model/wire"
 )
 
 // The tags that calls written as text begin with.
@@ -66,7 +67,7 @@ func findCalls(s string, offered []model.Tool) textCalls {
 		i += n
 	}
 	found.text = strings.TrimSpace(text.String())
-	nameIDs(found.calls)
+	wire.NameCalls(found.calls)
 	return found
 }
 
@@ -107,7 +108,7 @@ func (r *callReader) readHermes() written {
 		return got
 	}
 	var body struct {
-		Name       text      `json:"name"`
+		Name       wire.Text `json:"name"`
 		Arguments  arguments `json:"arguments"`
 		Parameters arguments `json:"parameters"`
 	}
