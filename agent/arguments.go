@@ -21,7 +21,7 @@ const (
 	maxNesting   = 100     // objects and arrays within each other
 	maxUnwraps   = 2       // strings around a value
 	maxDigits    = 1000    // bytes of one number
-	maxExponent  = 308     // of one number, either sign
+	maxExponent  = 324     // of one number, either sign: the smallest that a float64 can hold has it
 	maxPlain     = 40      // digits of an integer that is rewritten without point and exponent
 	maxFaults    = 20      // that one error lists
 	maxFaultText = 300     // bytes of each

@@ -2,7 +2,8 @@ package openai
 
 import (
 	"fmt"
-	"strings"
+
+	"nudge/agent/model/wire"
 )
 
 // Profile says how a server differs from what most of them do. The zero value is the usual one.
@@ -20,43 +21,17 @@ const (
 )
 
 // quirks are the words that a profile is written with.
-var quirks = []struct {
-	name string
-	set  func(*Profile)
-}{
-	{maxCompletionTokens, func(p *Profile) { p.MaxTokensField = maxCompletionTokens }},
-	{"text_tool_calls", func(p *Profile) { p.TextToolCalls = true }},
-	{"echo_reasoning", func(p *Profile) { p.EchoReasoning = true }},
-	{"no_stream", func(p *Profile) { p.NoStream = true }},
-	{"strict_roles", func(p *Profile) { p.StrictRoles = true }},
+var quirks = []wire.Quirk[Profile]{
+	{Name: maxCompletionTokens, Set: func(p *Profile) { p.MaxTokensField = maxCompletionTokens }},
+	{Name: "text_tool_calls", Set: func(p *Profile) { p.TextToolCalls = true }},
+	{Name: "echo_reasoning", Set: func(p *Profile) { p.EchoReasoning = true }},
+	{Name: "no_stream", Set: func(p *Profile) { p.NoStream = true }},
+	{Name: "strict_roles", Set: func(p *Profile) { p.StrictRoles = true }},
 }
 
 // ParseProfile reads a comma-separated list of quirks, in any order; "" is the zero value. An unknown quirk is an
 // error that lists those there are.
-func ParseProfile(list string) (Profile, error) {
-	var p Profile
-	for word := range strings.SplitSeq(list, ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
-		}
-		if err := p.add(word); err != nil {
-			return Profile{}, err
-		}
-	}
-	return p, nil
-}
-
-func (p *Profile) add(word string) error {
-	names := make([]string, 0, len(quirks))
-	for _, q := range quirks {
-		if q.name == word {
-			q.set(p)
-			return nil
-		}
-		names = append(names, q.name)
-	}
-	return fmt.Errorf("read the model's profile: unknown quirk %q; known are %s", word, strings.Join(names, ", "))
-}
+func ParseProfile(list string) (Profile, error) { return wire.ParseProfile(list, quirks) }
 
 func (p Profile) check() error {
 	switch p.MaxTokensField {
