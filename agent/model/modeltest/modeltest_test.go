@@ -34,11 +34,16 @@ func TestRunPure(t *testing.T) { RunPure(t, echo{}) }
 // post sends a request and returns the status and as much of the body as came.
 func post(t *testing.T, ctx context.Context, s *Server, path, body string) (int, string, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+path, strings.NewReader(body))
+	return postTo(t, ctx, s.Client(), s.URL()+path, body)
+}
+
+func postTo(t *testing.T, ctx context.Context, client *http.Client, url, body string) (int, string, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := s.Client().Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

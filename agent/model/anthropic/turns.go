@@ -1,0 +1,191 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"nudge/agent/model"
+	"nudge/agent/model/wire"
+)
+
+// What is put where the provider wants something to stand and nothing does.
+const (
+	userStandIn   = "(The conversation goes on.)"
+	goOn          = "(Go on.)"
+	missingResult = "(There is no result.)"
+)
+
+// takeTurns writes a conversation as messages of a user and an assistant in turn, beginning and ending with the user.
+// Every text of a user survives, in order. Results without their call are left out: as anything but a result they
+// would speak with a person's voice. Calls without their result get one that says so.
+func takeTurns(ctx context.Context, in []model.Message, name string) ([]message, error) {
+	c := &conversation{ctx: ctx, model: name, ids: map[string]int{}}
+	for i, m := range in {
+		switch m.Role {
+		case model.User:
+			if strings.TrimSpace(m.Text) != "" {
+				c.said = append(c.said, textBlock(m.Text))
+			}
+		case model.Assistant:
+			c.answer(m)
+		case model.ToolRole:
+			c.result(m)
+		default:
+			return nil, fmt.Errorf("encode message %d: unknown role %q", i, m.Role)
+		}
+	}
+	c.endUserTurn()
+	if len(c.out) == 0 || c.out[len(c.out)-1].Role == roleAssistant {
+		c.out = append(c.out, message{Role: roleUser, Content: []block{textBlock(goOn)}})
+	}
+	return c.out, nil
+}
+
+// conversation is one that is being written. The user's turn, which is not yet in out, has the results of the open
+// calls first and then what people said, in one message.
+type conversation struct {
+	ctx   context.Context
+	model string
+	out   []message
+	open  []openCall // of the last answer
+	said  []block    // by the user, since then
+	ids   map[string]int
+}
+
+// openCall is a call whose result has yet to be sent.
+type openCall struct {
+	id       string // as the conversation has it
+	sent     string // as it is sent
+	answered bool
+	result   string
+}
+
+// answer takes in what an assistant said; nothing, if it said nothing.
+func (c *conversation) answer(m model.Message) {
+	if strings.TrimSpace(m.Text) == "" && len(m.Calls) == 0 {
+		return
+	}
+	c.endUserTurn()
+	if len(c.out) == 0 {
+		c.out = append(c.out, message{Role: roleUser, Content: []block{textBlock(userStandIn)}})
+	}
+	blocks := c.answerBlocks(m)
+	if last := &c.out[len(c.out)-1]; last.Role == roleAssistant {
+		last.Content = append(last.Content, blocks...)
+		return
+	}
+	c.out = append(c.out, message{Role: roleAssistant, Content: blocks})
+}
+
+// answerBlocks writes an answer in the order in which it came: thoughts, text, calls, with the later thoughts where
+// they stood. An answer must not end in a thought.
+func (c *conversation) answerBlocks(m model.Message) []block {
+	var out []block
+	text, calls := 0, 0
+	upTo := func(t, n int) {
+		t, n = min(max(t, text), len(m.Text)), min(max(n, calls), len(m.Calls))
+		if t < len(m.Text) && !utf8.RuneStart(m.Text[t]) {
+			t = text
+		}
+		piece := m.Text[text:t]
+		if text > 0 {
+			piece = strings.TrimLeft(piece, "\n")
+		}
+		if strings.TrimSpace(piece) != "" {
+			out = append(out, textBlock(piece))
+		}
+		for _, call := range m.Calls[calls:n] {
+			out = append(out, c.call(call))
+		}
+		text, calls = t, n
+	}
+	for _, t := range unpackThoughts(m.Reasoning, c.model) {
+		upTo(t.AfterText, t.AfterCalls)
+		if text < len(m.Text) || calls < len(m.Calls) {
+			out = append(out, t.block())
+		}
+	}
+	upTo(len(m.Text), len(m.Calls))
+	return out
+}
+
+// call writes a call and opens it. One whose arguments are no object is sent without any: the provider would refuse
+// the whole conversation for it.
+func (c *conversation) call(call model.Call) block {
+	id := c.unique(call.ID)
+	c.open = append(c.open, openCall{id: call.ID, sent: id})
+	input := json.RawMessage("{}")
+	if wire.IsObject(call.Arguments) {
+		input = json.RawMessage(call.Arguments)
+	}
+	return block{Type: kindCall, ID: id, Name: plain(call.Name, maxName), Input: input}
+}
+
+// result takes in the result of a call.
+func (c *conversation) result(m model.Message) {
+	for i := range c.open {
+		if call := &c.open[i]; call.id == m.CallID && !call.answered {
+			call.answered, call.result = true, m.Text
+			return
+		}
+	}
+	slog.WarnContext(c.ctx, "a tool result without its call was not sent to the model", "call", m.CallID)
+}
+
+// endUserTurn writes what the user's turn has, if it has anything.
+func (c *conversation) endUserTurn() {
+	var content []block
+	for _, call := range c.open {
+		b := block{Type: kindResult, ToolUseID: call.sent, Content: call.result}
+		switch {
+		case !call.answered:
+			b.Content = missingResult
+		case strings.TrimSpace(call.result) == "":
+			b.Content = "" // left out: a blank one is refused
+		}
+		content = append(content, b)
+	}
+	content = append(content, c.said...)
+	c.open, c.said = nil, nil
+	if len(content) > 0 {
+		c.out = append(c.out, message{Role: roleUser, Content: content})
+	}
+}
+
+// The bytes that ids and names may have.
+const (
+	maxID   = 64
+	maxName = 128
+)
+
+// unique returns an id as the provider takes it: other providers' ids have other characters, and may come again.
+func (c *conversation) unique(id string) string {
+	const room = 8 // for the number
+	base := plain(id, maxID-room)
+	id = base
+	for c.ids[id] > 0 {
+		c.ids[base]++
+		id = base + "_" + strconv.Itoa(c.ids[base])
+	}
+	c.ids[id]++
+	return id
+}
+
+// plain returns a text with nothing but letters, digits, _ and - in it, not empty and not too long.
+func plain(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '_'
+	}, s)
+	if s == "" {
+		return "_"
+	}
+	return s[:min(len(s), limit)]
+}
