@@ -78,7 +78,7 @@ func (a *actor) next() (acted bool, err error) {
 	case t == nil:
 		return a.open(mail)
 	case t.waiting:
-		return a.resume(mail)
+		return a.resume()
 	default:
 		return true, a.run()
 	}

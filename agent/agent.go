@@ -37,6 +37,8 @@ type Config struct {
 
 	// Outgoing is called after something was put into the outbox. It must not block.
 	Outgoing func()
+	// Rescheduled is called after a due row was written: a card's time-out. It must not block.
+	Rescheduled func()
 	// Live gets what is said but not kept: progress. It must not block.
 	Live func(Reply)
 	Log  *slog.Logger
@@ -75,6 +77,9 @@ func New(c Config) (*Agent, error) {
 	if c.Outgoing == nil {
 		c.Outgoing = func() {}
 	}
+	if c.Rescheduled == nil {
+		c.Rescheduled = func() {}
+	}
 	if c.Live == nil {
 		c.Live = func(Reply) {}
 	}
@@ -103,10 +108,16 @@ func (ag *Agent) Resume(ctx context.Context, want func(session string) bool) err
 		for _, s := range mailed {
 			sessions[s] = true
 		}
-		return tx.Table(tableOpen).Scan("", func(session string, _ []byte) error {
-			sessions[session] = true
-			return nil
-		})
+		for _, table := range []string{tableOpen, tableOwed} {
+			err := tx.Table(table).Scan("", func(session string, _ []byte) error {
+				sessions[session] = true
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("look for unfinished turns: %w", err)
@@ -222,6 +233,7 @@ func (ag *Agent) Close(ctx context.Context) {
 // The tables that the agent keeps beside the journals: what can be found without reading them.
 const (
 	tableOpen    = "open"    // session → id of its unsettled turn
+	tableOwed    = "owed"    // session → nothing; the sessions with a parked call that was approved and has not ended
 	tableTurns   = "turn"    // turn → session and number of its first entry
 	tableCards   = "card"    // card → session, and what it asks
 	tableWaiting = "waiting" // person, card → nothing; the cards that await a decision

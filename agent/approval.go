@@ -113,7 +113,7 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked})
+	waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked, Policy: k.Policy, Asked: now()})
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 		}
 		return nil
 	})
-	a.after = append(a.after, a.Outgoing)
+	a.after = append(a.after, a.Outgoing, a.Rescheduled)
 	return nil
 }
 
@@ -147,7 +147,11 @@ func (a *actor) showAt(k cardEntry) []string {
 	if k.Policy != PolicyOwner {
 		return addresses
 	}
-	for _, owner := range a.Owners {
+	owners := a.Owners
+	if len(owners) == 0 {
+		owners = []PersonID{"web:me"}
+	}
+	for _, owner := range owners {
 		if home := owner.Home(); !slices.Contains(addresses, home) && k.Asked != owner {
 			addresses = append(addresses, home)
 		}
@@ -157,21 +161,35 @@ func (a *actor) showAt(k cardEntry) []string {
 
 // WaitingCard is a card that awaits a decision.
 type WaitingCard struct {
-	Reply        Reply    `json:"reply"`
-	Conversation string   `json:"conversation"`
-	Person       PersonID `json:"person"` // whose turn asked
+	Reply        Reply     `json:"reply"`
+	Conversation string    `json:"conversation"`
+	Person       PersonID  `json:"person"` // whose turn asked
+	Policy       Policy    `json:"policy"`
+	Asked        time.Time `json:"asked"`
 }
 
-// WaitingCards calls fn for each card that awaits a decision.
+// WaitingCards calls fn for each card that awaits a decision, in the order in which they were asked.
 func WaitingCards(tx memory.Tx, fn func(WaitingCard) error) error {
-	return tx.Table(tableWaiting).Scan("", func(_ string, data []byte) error {
+	var cards []WaitingCard
+	err := tx.Table(tableWaiting).Scan("", func(_ string, data []byte) error {
 		var w WaitingCard
 		if err := json.Unmarshal(data, &w); err != nil {
 			return fmt.Errorf("read a waiting card: %w", err)
 		}
 		w.Reply.Address = w.Conversation
-		return fn(w)
+		cards = append(cards, w)
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(cards, func(a, b WaitingCard) int { return a.Asked.Compare(b.Asked) })
+	for _, w := range cards {
+		if err := fn(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WaitingCardOf gives the card with an id, if it awaits a decision.
@@ -221,15 +239,20 @@ func (a *actor) deciders(k cardEntry) []string {
 	return []string{string(k.Asked)}
 }
 
-// entitled reports whether a person may decide about a card under a policy.
-func (a *actor) entitled(k *card, policy Policy, by PersonID) bool {
+// entitled reports whether a person may decide about a card under a policy, when asked is whose turn it is.
+func (ag *Agent) entitled(asked PersonID, policy Policy, by PersonID) bool {
 	switch policy {
 	case PolicyOwner:
-		return a.owns(by)
+		return ag.owns(by)
 	case PolicySecond:
-		return by != k.Asked && by != ""
+		return by != asked && by != ""
 	}
-	return by == k.Asked
+	return by == asked
+}
+
+// MayDecide reports whether a person may decide about a card that waits.
+func (ag *Agent) MayDecide(w WaitingCard, by PersonID) bool {
+	return ag.entitled(w.Person, w.Policy, by)
 }
 
 // decide takes a decision about a card of this session. The first one counts; the others are told what it was.
@@ -244,10 +267,17 @@ func (a *actor) decide(l letter, k *card) error {
 			return nil
 		}
 		return a.close(k, decidedEntry{Verdict: Expire})
+	case k.verdict == "" && !l.At.Before(k.Expires):
+		// The time-out's own mail has not come yet; the card has expired all the same.
+		if err := a.close(k, decidedEntry{Verdict: Expire}); err != nil {
+			return err
+		}
+		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
+		return nil
 	case k.verdict != "":
 		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
 		return nil
-	case !a.entitled(k, k.Policy, l.From.ID):
+	case !a.entitled(k.Asked, k.Policy, l.From.ID):
 		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
 	case k.Question:
 		if d.Verdict == Approve || d.Verdict == Edit {
@@ -290,7 +320,10 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	if err := a.add(d); err != nil {
 		return err
 	}
-	id, address := k.Card, k.Address
+	id := k.Card
+	if k.Parked && d.Verdict == Approve {
+		a.owe()
+	}
 	a.also(func(tx memory.Tx) error {
 		if err := tx.Table(tableWaiting).Delete(id); err != nil {
 			return err
@@ -303,7 +336,7 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	c := a.state.open(k.Call)
 	if c == nil || c.card != k {
 		if d.Verdict == Expire || d.Verdict == Deny {
-			a.say(Reply{Kind: Notice, Turn: k.Turn, ID: id, Address: address, Text: fmt.Sprintf("%s was not run: %s.", k.Tool, k.outcome(""))})
+			return a.notRun(k, d)
 		}
 		return nil
 	}
@@ -311,9 +344,47 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	case Deny:
 		return a.answer(c, denied(d), false)
 	case Expire:
-		return a.answer(c, fmt.Sprintf("not run: nobody decided about it until %s, so it counts as denied", k.Expires.Format(time.RFC3339)), false)
+		return a.answer(c, expired(k), false)
 	}
 	return nil
+}
+
+// expired is a time-out as the model reads it.
+func expired(k *card) string {
+	until := k.Expires.Format(time.RFC3339)
+	if k.Question {
+		return fmt.Sprintf("no answer came until %s; go on without one, and say what you assumed", until)
+	}
+	return fmt.Sprintf("not run: nobody decided about it until %s, so it counts as denied", until)
+}
+
+// notRun tells a person and the model of their session that a parked call is not going to run.
+func (a *actor) notRun(k *card, d decidedEntry) error {
+	why := denied(d)
+	if d.Verdict == Expire {
+		why = expired(k)
+	}
+	a.say(Reply{Kind: Notice, Turn: k.Turn, ID: k.Card, Address: k.Address, Text: fmt.Sprintf("%s (card %s): %s.", k.Tool, k.Card, strings.TrimSuffix(why, "."))})
+	note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s): %s", k.Tool, k.Arguments, k.Card, why)}
+	a.send(k.Address, Message{Provenance: Decided, Note: &note})
+	return nil
+}
+
+// send puts a message into the inbox of a conversation's session, which may be this one, with the next commit.
+func (a *actor) send(conversation string, m Message) {
+	var session string
+	a.also(func(tx memory.Tx) (err error) {
+		if session, err = SessionOf(tx, conversation); err != nil {
+			return err
+		}
+		data, err := plainJSON(m)
+		if err != nil {
+			return fmt.Errorf("encode a message for %s: %w", session, err)
+		}
+		_, err = tx.Inbox().Put(session, data)
+		return err
+	})
+	a.after = append(a.after, func() { a.look(session) })
 }
 
 // denied is a denial as the model reads it.
@@ -344,7 +415,7 @@ func (a *actor) edit(l letter, k *card) error {
 	if err != nil {
 		return a.refuse(l, "This cannot be run, and nothing was decided: "+err.Error())
 	}
-	if policy != PolicyNo && !a.entitled(k, policy, l.From.ID) {
+	if policy != PolicyNo && !a.entitled(k.Asked, policy, l.From.ID) {
 		return a.refuse(l, "With these arguments it is not yours to decide; nothing was decided.")
 	}
 	a.tellDecider(l, k)

@@ -123,12 +123,12 @@ func (a *actor) invocation(c *call, arguments json.RawMessage) Invocation {
 	}
 }
 
-// effect is what running the call can change. Anything that a person must agree to takes its place in the order.
-func (a *actor) effect(c *call, arguments json.RawMessage) Effect {
-	if c.tool.EffectOf != nil {
-		return c.tool.EffectOf(a.invocation(c, arguments))
+// effectOf is what running a call can change.
+func effectOf(tool *Tool, in Invocation) Effect {
+	if tool.EffectOf != nil {
+		return tool.EffectOf(in)
 	}
-	return c.tool.Effect
+	return tool.Effect
 }
 
 // reads are the calls that may run side by side at once.
@@ -138,7 +138,7 @@ func (a *actor) reads() []*call {
 		if c.done || c.card != nil {
 			continue
 		}
-		if a.tools.prepare(a.state.turn, c) == nil && a.effect(c, c.arguments) == Read {
+		if a.tools.prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read {
 			reads = append(reads, c)
 		}
 	}
@@ -169,7 +169,7 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 		}
 		works = append(works, w)
 		err = a.add(toolCallEntry{
-			Turn: w.in.Turn, Run: a.state.turn.run, Call: c.ID, Tool: w.tool.Name, Effect: a.effect(c, w.in.Arguments), Key: w.in.Key,
+			Turn: w.in.Turn, Run: a.state.turn.run, Call: c.ID, Tool: w.tool.Name, Effect: w.effect(), Key: w.in.Key,
 		})
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 	a.runAll(ctx, works)
 	if a.ctx.Err() != nil {
 		// Closing: what was cut off is for the next start to judge, by its effect.
-		works = slices.DeleteFunc(works, func(w *work) bool { return w.err != nil })
+		works = slices.DeleteFunc(works, func(w *work) bool { return w.err != nil || w.result.Failed })
 	}
 	return a.results(works)
 }
@@ -226,6 +226,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
+
+func (w *work) effect() Effect { return effectOf(w.tool, w.in) }
 
 func (w *work) writes() bool { return w.err == nil && w.result.Commit != nil }
 

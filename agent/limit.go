@@ -10,17 +10,17 @@ type StopReason string
 
 // The reasons. Waiting ends a run; every other one settles the turn.
 const (
-	Completed   StopReason = "completed"
-	Waiting     StopReason = "waiting"
-	StepLimit   StopReason = "step_limit"
-	ToolLimit   StopReason = "tool_limit"
-	TokenLimit  StopReason = "token_limit"
-	Budget      StopReason = "budget"
-	TimedOut    StopReason = "timeout"
-	TooManyErrs StopReason = "errors"
-	Cancelled   StopReason = "cancelled"
-	ModelError  StopReason = "model_error"
-	Failed      StopReason = "failed"
+	Completed    StopReason = "completed"
+	Waiting      StopReason = "waiting"
+	StepLimit    StopReason = "step_limit"
+	ToolLimit    StopReason = "tool_limit"
+	TokenLimit   StopReason = "token_limit"
+	Budget       StopReason = "budget"
+	TimedOut     StopReason = "timeout"
+	TooManyErrs  StopReason = "errors"
+	Cancelled    StopReason = "cancelled"
+	ContextLimit StopReason = "context_limit"
+	ModelError   StopReason = "model_error"
 )
 
 // Money is an amount in millionths of a millionth of a US dollar: a price in dollars per million tokens times 10⁶

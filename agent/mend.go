@@ -46,24 +46,6 @@ func (a *actor) mend() error {
 // interrupted is what the model reads of a call with effects that a crash cut off.
 const interrupted = "interrupted, outcome unknown: the program ended while this ran, so it may or may not have taken effect. It was not run again. Say so, and check before repeating it."
 
-// mendParked declares unknown what ran after a late decision and was cut off.
-func (a *actor) mendParked() error {
-	for _, k := range a.state.cards {
-		if !k.begun || k.done || !k.Parked {
-			continue
-		}
-		if k.effect == Effectful {
-			if err := a.add(toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Text: interrupted, Failed: true}); err != nil {
-				return err
-			}
-			a.tellUnknown(k.Tool, k.Address)
-			continue
-		}
-		k.begun = false // runParked takes it up again
-	}
-	return nil
-}
-
 // tellUnknown tells the person, unasked, that nobody knows what became of a call.
 func (a *actor) tellUnknown(tool, address string) {
 	a.say(Reply{Kind: Notice, Address: address, Text: fmt.Sprintf(

@@ -60,9 +60,10 @@ type Decision struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // of an edit
 }
 
-// Note is what a heartbeat told a person, as their own session shall know of it.
+// Note is something that a session shall know of and that nobody said in it: what a heartbeat told its person, or what
+// became of a call that waited.
 type Note struct {
-	Heartbeat string `json:"heartbeat"`
+	Heartbeat string `json:"heartbeat,omitempty"` // "" when none told it
 	Text      string `json:"text"`
 	Evidence  string `json:"evidence,omitempty"`
 }

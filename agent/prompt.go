@@ -43,6 +43,9 @@ func (w Wake) words(at string, told string) string {
 
 // words is what the person's own session reads of what a heartbeat told them.
 func (n Note) words() string {
+	if n.Heartbeat == "" {
+		return "[" + n.Text + "]"
+	}
 	if n.Evidence == "" {
 		return fmt.Sprintf("[heartbeat %q told the person: %q]", n.Heartbeat, n.Text)
 	}

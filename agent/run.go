@@ -81,17 +81,11 @@ func (a *actor) beginRun(why string) error {
 
 // beginWork gives the context of a run: it ends with a Stop, with the turn's time, or when the agent closes.
 func (a *actor) beginWork() (context.Context, func()) {
-	ctx, stop := context.WithCancelCause(a.ctx)
+	ctx, done := a.interruptible(a.state.turn.id)
 	ctx, expire := context.WithTimeoutCause(ctx, max(a.Limits.TurnTimeout-a.state.turn.ran, 0), errTurn)
-	a.mu.Lock()
-	a.running, a.stop = a.state.turn.id, stop
-	a.mu.Unlock()
 	return ctx, func() {
-		a.mu.Lock()
-		a.running, a.stop = "", nil
-		a.mu.Unlock()
 		expire()
-		stop(nil)
+		done()
 	}
 }
 
@@ -231,6 +225,10 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause erro
 		return settled, nil // closing: the next start sees a lost call
 	}
 	why := &halt{reason: ModelError, say: "I could not get an answer from the model: " + sayOf(cause) + "."}
+	var fault *model.Error
+	if errors.As(cause, &fault) && fault.Fault == model.FaultTooLong {
+		why = &halt{ContextLimit, "This conversation has become too long for the model. Begin a fresh one with the command new; this one can still be looked at."}
+	}
 	charge, unknown := Money(0), false
 	if ctx.Err() != nil || answerBegan(cause) {
 		charge, unknown = asked.Reserve, true

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"nudge/memory"
@@ -91,7 +89,7 @@ func (a *actor) beginWake(l letter) error {
 }
 
 // resume takes a waiting turn on if the mail has what it waits for, or something else from its person.
-func (a *actor) resume([]letter) (acted bool, err error) {
+func (a *actor) resume() (acted bool, err error) {
 	heard, err := a.listen()
 	if err != nil {
 		return false, err
@@ -115,105 +113,6 @@ func (a *actor) resume([]letter) (acted bool, err error) {
 		return false, err
 	}
 	return true, a.commit()
-}
-
-// owed is a parked call that was approved and has not run.
-func (s *state) owed() *card {
-	for _, k := range s.cards {
-		if k.Parked && k.verdict == Approve && !k.done && !k.begun {
-			return k
-		}
-	}
-	return nil
-}
-
-// runParked runs exactly the call that was approved, after its turn, and opens a turn in the person's session with
-// what came of it.
-func (a *actor) runParked(k *card) error {
-	w, err := a.parkedWork(k)
-	entry := toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card}
-	if err == nil {
-		calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: a.effectOf(w)}
-		if err := a.add(calling); err != nil {
-			return err
-		}
-		if err := a.commit(); err != nil {
-			return err
-		}
-		runOne(a.ctx, w, a.toolTimeout(w.tool))
-		if a.ctx.Err() != nil {
-			return nil // closing: what was cut off is for the next start to judge
-		}
-		entry.Text, entry.Failed = w.words()
-		entry.Ran, entry.Took, entry.Size = true, w.took, len(entry.Text)
-		entry.Text, _ = Bound(entry.Text, maxResult)
-		a.commitResult(w)
-	} else {
-		entry.Text, entry.Failed = err.Error(), true
-	}
-	if err := a.add(entry); err != nil {
-		return err
-	}
-	err = a.report(k, entry)
-	var refused *refusal
-	if !errors.As(err, &refused) {
-		return err
-	}
-	// Nothing of the result was written: what the tool wanted kept was refused, so the call has failed.
-	if err := a.reread(); err != nil {
-		return err
-	}
-	entry.Text, entry.Failed = refused.Error(), true
-	if err := a.add(entry); err != nil {
-		return err
-	}
-	return a.report(k, entry)
-}
-
-func (a *actor) effectOf(w *work) Effect {
-	if w.tool.EffectOf != nil {
-		return w.tool.EffectOf(w.in)
-	}
-	return w.tool.Effect
-}
-
-func (a *actor) parkedWork(k *card) (*work, error) {
-	tool := a.tools.named[k.Tool]
-	if tool == nil {
-		return nil, fmt.Errorf("not run: the tool %s is no longer there", k.Tool)
-	}
-	w := &work{tool: tool.Tool, in: Invocation{
-		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
-		Person: Person{ID: k.Asked}, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
-	}}
-	if a.digest(tool.Tool, w.in) != k.Digest {
-		return nil, errors.New("not run: what this call depends on has changed since the card was shown")
-	}
-	return w, nil
-}
-
-// report opens a turn in the person's session with the result of a parked call.
-func (a *actor) report(k *card, entry toolResultEntry) error {
-	text := fmt.Sprintf("[%s approved the call of %s with %s (card %s). It was run just now. Its result:\n%s]\nTell the person what came of it.",
-		nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text)
-	var session string
-	a.also(func(tx memory.Tx) error {
-		_, person, err := Home(tx, k.Asked)
-		if err != nil {
-			return err
-		}
-		if session, err = SessionOf(tx, k.Address); err != nil {
-			return err
-		}
-		data, err := json.Marshal(Message{Provenance: Decided, From: person, At: now(), Address: k.Address, Text: text})
-		if err != nil {
-			return err
-		}
-		_, err = tx.Inbox().Put(session, data)
-		return err
-	})
-	a.after = append(a.after, func() { a.look(session) })
-	return a.commit()
 }
 
 // TurnRow says where a turn is to be found.

@@ -165,7 +165,7 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 		}
 		count := 0
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if w.Person == person {
+			if h.agent.MayDecide(w, person) {
 				only = w.Reply.ID
 				count++
 			}
@@ -196,7 +196,7 @@ func (h *Hub) approvals(ctx context.Context, e Event, _ string) (Admission, erro
 	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		var lines []string
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if w.Person == e.From.ID || slices.Contains(w.Reply.MayDecide, string(e.From.ID)) {
+			if w.Person == e.From.ID || h.agent.MayDecide(w, e.From.ID) {
 				lines = append(lines, CardText(w.Reply))
 			}
 			return nil
@@ -327,7 +327,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		}
 		waiting := 0
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if w.Person == e.From.ID {
+			if h.agent.MayDecide(w, e.From.ID) {
 				waiting++
 			}
 			return nil
@@ -336,7 +336,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		if turn != "" {
 			going = "Turn " + turn + " is under way."
 		}
-		return agent.Notice, fmt.Sprintf("%s %d cards wait for you. The model is %s. The session is %s.", going, waiting, h.Model, session), err
+		return agent.Notice, fmt.Sprintf("%s Waiting for you: %s. The model is %s. The session is %s.", going, counted(waiting, "card"), h.Model, session), err
 	})
 }
 
@@ -380,7 +380,7 @@ func (h *Hub) stopAll(ctx context.Context, e Event, _ string) (Admission, error)
 			}
 			paused++
 		}
-		return fmt.Sprintf("Stopped %d turns and paused %d heartbeats. `go on` lets the heartbeats go on.", len(turns), paused), nil
+		return fmt.Sprintf("Stopped: %s. Paused: %s. `go on` lets the heartbeats go on.", counted(len(turns), "turn"), counted(paused, "heartbeat")), nil
 	})
 	if err == nil {
 		h.agent.Interrupt(turns)
@@ -404,7 +404,7 @@ func (h *Hub) goOn(ctx context.Context, e Event, _ string) (Admission, error) {
 			}
 			resumed++
 		}
-		return fmt.Sprintf("%d heartbeats go on.", resumed), nil
+		return fmt.Sprintf("Going on: %s.", counted(resumed, "heartbeat")), nil
 	})
 	if h.Rescheduled != nil {
 		h.Rescheduled()
@@ -421,4 +421,12 @@ func (h *Hub) ofOwners(ctx context.Context, e Event, do func(memory.Tx) (string,
 		text, err := do(tx)
 		return agent.Notice, text, err
 	})
+}
+
+// counted is a number of things in words.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -173,9 +173,9 @@ func TestStatusAndUsage(t *testing.T) {
 	s, f := newStage(t, "/")
 	s.expect(f, "/usage", "notice You have spent $0.0000 today.")
 	s.expect(f, "/model", "notice The model is scripted.")
-	s.expect(f, "/status", "notice Nothing is being done here. 0 cards wait for you. The model is scripted. The session is "+annHome+".")
+	s.expect(f, "/status", "notice Nothing is being done here. Waiting for you: 0 cards. The model is scripted. The session is "+annHome+".")
 	s.answered(f, "erase it")
-	if got := s.answered(f, "/status"); !strings.Contains(got, "is under way. 1 cards wait for you.") {
+	if got := s.answered(f, "/status"); !strings.Contains(got, "is under way. Waiting for you: 1 card.") {
 		t.Errorf("status: %q", got)
 	}
 }
@@ -352,7 +352,7 @@ func TestStopAll(t *testing.T) {
 		s.receive(e)
 		return strings.TrimPrefix(strings.TrimPrefix(f.texts(bobHome), before), "|")
 	}
-	if got := byBob("Stop all"); got != "Stopped 1 turns and paused 1 heartbeats. `go on` lets the heartbeats go on." {
+	if got := byBob("Stop all"); got != "Stopped: 1 turn. Paused: 1 heartbeat. `go on` lets the heartbeats go on." {
 		t.Errorf("stop all: %q", got)
 	}
 	if got := f.texts(annHome); !strings.HasSuffix(got, "Stopped.") {
@@ -361,7 +361,7 @@ func TestStopAll(t *testing.T) {
 	if got := s.answered(f, "/heartbeats"); !strings.Contains(got, "paused: stop all") {
 		t.Errorf("heartbeats: %q", got)
 	}
-	if got := byBob("/go on"); got != "1 heartbeats go on." || rescheduled != 1 {
+	if got := byBob("/go on"); got != "Going on: 1 heartbeat." || rescheduled != 1 {
 		t.Errorf("go on: %q, rescheduled %d times", got, rescheduled)
 	}
 	if got := s.answered(f, "/heartbeats"); strings.Contains(got, "paused") {

@@ -45,6 +45,7 @@ type Hub struct {
 	failed   error             // of adapters that ended with one
 	queues   map[string]*queue // by conversation; only those with something to say
 	cursor   uint64            // the last parcel that was looked at
+	live     []agent.Reply     // progress that is not queued yet
 	taken    map[uint64]bool   // parcels that are in a queue or being said
 	asked    int               // looks asked for
 	looked   int               // of these, how many were begun and have ended
@@ -92,7 +93,10 @@ func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) e
 	h.mu.Lock()
 	h.agent = ag
 	h.mu.Unlock()
-	h.serving.Go(func() { h.pump(ctx) })
+	// What is said outlives the listening: what runs at the end has answers too.
+	speaking, hush := context.WithCancel(context.WithoutCancel(ctx))
+	defer hush()
+	h.serving.Go(func() { h.pump(speaking) })
 	ended := make(chan error, len(adapters))
 	for _, adapter := range adapters {
 		h.attach(adapter)
@@ -110,10 +114,24 @@ func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) e
 	if err := h.Drain(grace, nil); err != nil {
 		h.Log.Warn("not everything could be said before the end; it is kept for the next start")
 	}
-	stop()
+	hush()
 	h.end()
-	h.serving.Wait()
+	h.settled(grace)
 	return errors.Join(failed...)
+}
+
+// settled waits for what is being said to end. An output that nobody reads cannot be waited for.
+func (h *Hub) settled(grace context.Context) {
+	done := make(chan struct{})
+	go func() {
+		h.serving.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-grace.Done():
+		h.Log.Warn("something is still being said and is not waited for")
+	}
 }
 
 // end lets queues finish what they are saying. The rest stays in the outbox for the next start.
@@ -144,7 +162,6 @@ func (h *Hub) listen(ctx context.Context, adapter Adapter) error {
 		h.mu.Lock()
 		h.failed = errors.Join(h.failed, fmt.Errorf("%s: %w", adapter.Platform(), err))
 		h.mu.Unlock()
-		h.Log.Error("an adapter has ended", "platform", adapter.Platform(), "error", err)
 		// Other adapters may serve on for long, so this is told now.
 		h.Log.Error("an adapter has ended", "platform", adapter.Platform(), "error", err)
 		return fmt.Errorf("listen to %s: %w", adapter.Platform(), err)
@@ -179,13 +196,27 @@ func (h *Hub) Outgoing() {
 	}
 }
 
-// Live says progress, in its place among what is said in the conversation. It does not block.
+// Live says progress, in its place among what is said in the conversation: behind all that is in the outbox now. It
+// does not block.
 func (h *Hub) Live(r agent.Reply) {
 	h.mu.Lock()
+	h.live = append(h.live, r)
+	h.mu.Unlock()
+	h.Outgoing()
+}
+
+// others are the adapters besides the one that speaks that reside in a conversation, such as a second terminal.
+func (h *Hub) others(address string, speaker Adapter) []Adapter {
+	h.mu.Lock()
 	defer h.mu.Unlock()
-	if adapter := h.serves(r.Address); adapter != nil {
-		h.enqueue(item{adapter: adapter, reply: r})
+	var others []Adapter
+	for _, a := range h.adapters {
+		r, ok := a.(Resident)
+		if ok && a != speaker && !h.closed[a] && r.Resides(address) {
+			others = append(others, a)
+		}
 	}
+	return others
 }
 
 // serves finds the adapter for a conversation: one that resides there before one that merely can speak there. The
@@ -213,7 +244,8 @@ func (h *Hub) pump(ctx context.Context) {
 		case <-h.look:
 		}
 		h.mu.Lock()
-		asked, cursor := h.asked, h.cursor
+		asked, cursor, live := h.asked, h.cursor, h.live
+		h.live = nil
 		h.mu.Unlock()
 		var parcels []memory.Parcel
 		err := h.Store.View(ctx, func(tx memory.Tx) error {
@@ -228,6 +260,11 @@ func (h *Hub) pump(ctx context.Context) {
 		}
 		h.dispatch(cursor, parcels)
 		h.mu.Lock()
+		for _, r := range live {
+			if adapter := h.serves(r.Address); adapter != nil {
+				h.enqueue(item{adapter: adapter, reply: r})
+			}
+		}
 		h.looked = asked
 		h.quiet.Broadcast()
 		h.mu.Unlock()
@@ -373,6 +410,11 @@ func (h *Hub) say(it item) (receipt string, said bool) {
 	for began := time.Now(); ; {
 		receipt, err := it.adapter.Say(context.Background(), d)
 		if err == nil {
+			for _, other := range h.others(it.reply.Address, it.adapter) {
+				if _, err := other.Say(context.Background(), d); err != nil {
+					h.Log.Warn("another place of a conversation could not be told", "conversation", it.reply.Address, "error", err)
+				}
+			}
 			return receipt, true
 		}
 		var send *SendError

@@ -57,9 +57,12 @@ type Terminal struct {
 	Config
 	prefix string // of messages' ids and keys: no two runs of the program share them
 
-	mu      sync.Mutex // guards Out and choices
+	mu      sync.Mutex // guards choices
 	choices []string   // of the last question shown
-	failed  error      // of the first write that failed
+
+	// A write may block for as long as nobody reads; hearing must go on meanwhile.
+	out    sync.Mutex // guards Out and failed
+	failed error      // of the first write that failed
 
 	broken chan struct{} // closed when a write has failed
 }
@@ -246,8 +249,8 @@ func (t *Terminal) Say(_ context.Context, d bot.Delivery) (string, error) {
 }
 
 func (t *Terminal) print(text string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.out.Lock()
+	defer t.out.Unlock()
 	if t.failed == nil && text != "" {
 		if _, t.failed = io.WriteString(t.Out, text); t.failed != nil {
 			close(t.broken)
@@ -258,8 +261,8 @@ func (t *Terminal) print(text string) error {
 
 // failure says what is wrong with the output, if anything is.
 func (t *Terminal) failure() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.out.Lock()
+	defer t.out.Unlock()
 	if t.failed == nil {
 		return nil
 	}

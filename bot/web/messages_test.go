@@ -51,7 +51,7 @@ func TestMessages(t *testing.T) {
 	if card.Kind != agent.Approval || card.Tool != "delete_file" || len(card.MayDecide) != 1 || card.MayDecide[0] != "api:ci" {
 		t.Fatalf("the answer is %+v", card)
 	}
-	if r := p.ask("ci", "/status"); r.Kind != agent.Notice || !strings.Contains(r.Text, "1 cards wait") {
+	if r := p.ask("ci", "/status"); r.Kind != agent.Notice || !strings.Contains(r.Text, "Waiting for you: 1 card.") {
 		t.Errorf("the answer to a command is %+v", r)
 	}
 	if r := p.ask("eve", "/approve "+card.ID); r.Kind != agent.Fault || !strings.Contains(r.Text, "not yours") {

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"nudge/memory"
+)
+
+// A parked call is one that somebody else than the turn's person must agree to, or that was asked for while nobody
+// watched. It is answered at once, and the turn goes on without it. Once approved it is owed: it runs exactly as it was
+// shown, apart from any turn, and what came of it opens a turn in its person's session.
+
+// owed is a parked call that was approved and has not run.
+func (s *state) owed() *card {
+	for _, k := range s.cards {
+		if k.Parked && k.verdict == Approve && !k.done && !k.begun {
+			return k
+		}
+	}
+	return nil
+}
+
+// owe keeps the session among those that the next start takes up, until nothing is owed any more.
+func (a *actor) owe() {
+	owes := false
+	for _, k := range a.state.cards {
+		owes = owes || k.Parked && k.verdict == Approve && !k.done
+	}
+	a.also(func(tx memory.Tx) error {
+		if owes {
+			return tx.Table(tableOwed).Put(a.session, nil)
+		}
+		return tx.Table(tableOwed).Delete(a.session)
+	})
+}
+
+// runParked runs exactly the call that was approved, after its turn, and opens a turn in the person's session with
+// what came of it.
+func (a *actor) runParked(k *card) error {
+	entry := toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card}
+	w, err := a.parkedWork(k)
+	if err != nil {
+		entry.Text, entry.Failed = err.Error(), true
+		return a.report(k, entry)
+	}
+	calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: w.effect()}
+	if err := a.add(calling); err != nil {
+		return err
+	}
+	if err := a.commit(); err != nil {
+		return err
+	}
+	ctx, done := a.interruptible("")
+	runOne(ctx, w, a.toolTimeout(w.tool))
+	stopped := errors.Is(context.Cause(ctx), errStop)
+	done()
+	if stopped {
+		if err := a.takeStops(); err != nil {
+			return err
+		}
+	}
+	if a.ctx.Err() != nil && (w.err != nil || w.result.Failed) {
+		return nil // closing: what was cut off is for the next start to judge
+	}
+	entry.Text, entry.Failed = w.words()
+	entry.Ran, entry.Took, entry.Size = true, w.took, len(entry.Text)
+	entry.Text, _ = Bound(entry.Text, maxResult)
+	a.commitResult(w)
+	err = a.report(k, entry)
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	// Nothing of the result was written: what the tool wanted kept was refused, so the call has failed.
+	if err := a.reread(); err != nil {
+		return err
+	}
+	entry.Text, entry.Failed = refused.Error(), true
+	return a.report(k, entry)
+}
+
+// takeStops takes the Stops that ended a parked call; there is no turn for which they could be meant.
+func (a *actor) takeStops() error {
+	letters, err := a.mail()
+	for _, l := range letters {
+		if l.Stop {
+			a.take(l)
+		}
+	}
+	return err
+}
+
+// interruptible gives a context that a Stop ends while the session works on the given turn, "" for a parked call.
+func (a *actor) interruptible(turn string) (context.Context, func()) {
+	ctx, stop := context.WithCancelCause(a.ctx)
+	a.mu.Lock()
+	a.running, a.stop = turn, stop
+	a.mu.Unlock()
+	return ctx, func() {
+		a.mu.Lock()
+		a.running, a.stop = "", nil
+		a.mu.Unlock()
+		stop(nil)
+	}
+}
+
+// parkedWork makes a parked call ready to run. The error is for the model.
+func (a *actor) parkedWork(k *card) (*work, error) {
+	tool := a.tools.named[k.Tool]
+	if tool == nil {
+		return nil, fmt.Errorf("not run: the tool %s is no longer there", k.Tool)
+	}
+	person := Person{ID: k.Asked}
+	err := a.Store.View(a.ctx, func(tx memory.Tx) (err error) {
+		_, person, err = Home(tx, k.Asked)
+		return err
+	})
+	if err != nil {
+		return nil, errors.New("not run: its person could not be looked up")
+	}
+	w := &work{tool: tool.Tool, in: Invocation{
+		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
+		Person: person, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
+	}}
+	if a.digest(tool.Tool, w.in) != k.Digest {
+		return nil, errors.New("not run: what this call depends on has changed since the card was shown")
+	}
+	return w, nil
+}
+
+// report journals what came of a parked call, and opens a turn in its person's session with it.
+func (a *actor) report(k *card, entry toolResultEntry) error {
+	if err := a.add(entry); err != nil {
+		return err
+	}
+	var person Person
+	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		_, person, err = Home(tx, k.Asked)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("[%s approved the call of %s with %s (card %s). What came of it:\n%s]\nTell the person what came of it.",
+		nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text)
+	a.send(k.Address, Message{Provenance: Decided, From: person, At: now(), Address: k.Address, Text: text})
+	a.owe()
+	return a.commit()
+}
+
+// mendParked closes what a crash cut off: a call with effects is declared unknown to its person and the model of
+// their session, any other is run again.
+func (a *actor) mendParked() error {
+	for _, k := range a.state.cards {
+		if !k.begun || k.done || !k.Parked {
+			continue
+		}
+		if k.effect != Effectful {
+			k.begun = false // runParked takes it up again
+			continue
+		}
+		if err := a.add(toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Text: interrupted, Failed: true}); err != nil {
+			return err
+		}
+		a.tellUnknown(k.Tool, k.Address)
+		note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s) was approved: %s", k.Tool, k.Arguments, k.Card, interrupted)}
+		a.send(k.Address, Message{Provenance: Decided, Note: &note})
+		a.owe()
+	}
+	return nil
+}
