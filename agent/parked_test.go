@@ -1,0 +1,175 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nudge/agent"
+	"nudge/agent/agenttest"
+	"nudge/agent/model"
+	"nudge/memory/memorytest"
+)
+
+var bob = agent.Person{ID: "slack:T1:U2", Name: "bob"}
+
+// parkedScript deploys, which somebody else must agree to, and tells what it hears of that.
+func parkedScript(req model.Request) model.Answer {
+	if strings.HasPrefix(agenttest.LastUser(req), "[bob approved") {
+		return agenttest.Say("told: " + agenttest.LastUser(req))
+	}
+	if strings.Contains(agenttest.LastUser(req), "and now?") {
+		return agenttest.Say("asked")
+	}
+	return once(agenttest.Call(1, "deploy", `{"x":"v2"}`))(req)
+}
+
+// byBob is a decision of bob's about a card.
+func byBob(t *testing.T, w *agenttest.World, key, card string, verdict agent.Verdict, text string) error {
+	t.Helper()
+	_, err := w.Pass(agent.Message{
+		Keys: []string{key}, From: bob, Address: "slack:T1:dm:U2", Provenance: agent.Decided,
+		Decision: &agent.Decision{Card: card, Verdict: verdict, Text: text},
+	})
+	return err
+}
+
+func TestADeniedParkedCallReachesTheModel(t *testing.T) {
+	d := &deeds{}
+	w, m := fresh(t, parkedScript, d.tool("deploy", agent.Effectful, agent.PolicySecond))
+	w.Say("go")
+	card := agenttest.Only(w.Rest(), agent.Approval)[0]
+	if err := byBob(t, w, "click", card.ID, agent.Deny, "because of the audit"); err != nil {
+		t.Fatal(err)
+	}
+	notices := agenttest.Only(w.Rest(), agent.Notice)
+	if len(notices) != 1 || !strings.Contains(notices[0].Text, "bob denied this call: because of the audit") || notices[0].Address != agenttest.Home {
+		t.Errorf("the person is told %s", agenttest.Lines(notices))
+	}
+	w.Say("and now?")
+	w.Rest()
+	requests := m.Requests()
+	var view strings.Builder
+	for _, msg := range requests[len(requests)-1].Messages {
+		view.WriteString(msg.Text + "\n")
+	}
+	if !strings.Contains(view.String(), "bob denied this call: because of the audit") || d.all() != "" {
+		t.Errorf("the model reads:\n%s\nand %q ran", view.String(), d.all())
+	}
+}
+
+func TestStopReachesAParkedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deeds{begun: make(chan string, 9)}
+		deploy := d.slow("deploy", agent.Effectful, time.Minute)
+		deploy.Policy = agent.PolicySecond
+		w, _ := fresh(t, parkedScript, deploy)
+		w.Say("go")
+		card := agenttest.Only(w.Rest(), agent.Approval)[0]
+		if err := byBob(t, w, "click", card.ID, agent.Approve, ""); err != nil {
+			t.Fatal(err)
+		}
+		<-d.begun
+		began := time.Now()
+		w.Stop()
+		said := w.Rest()
+		finals := agenttest.Only(said, agent.Final)
+		if took := time.Since(began); took > 50*time.Millisecond || len(finals) != 1 || !strings.Contains(finals[0].Text, "the person stopped it") {
+			t.Errorf("after %s it says %s", took, agenttest.Lines(said))
+		}
+		w.Kill()
+	})
+}
+
+// Whatever commit crashes, an approved parked call runs at most once and its person hears of it without asking.
+func TestACrashAroundAParkedCall(t *testing.T) {
+	run := func(t *testing.T, n int, after bool) (w *agenttest.World, d *deeds, commits int) {
+		store := open(t)
+		faulty := memorytest.NewFaulty(store)
+		d = &deeds{}
+		w = agenttest.Start(t, agent.Config{
+			Store: faulty, Model: &agenttest.Model{T: t, Script: parkedScript}, Spec: agent.ModelSpec{MaxOutput: 1000},
+			Tools: []agent.Tool{d.tool("deploy", agent.Effectful, agent.PolicySecond)},
+		})
+		w.Outbox = store
+		w.Say("go")
+		card := agenttest.Only(w.Rest(), agent.Approval)[0]
+		before := faulty.Count()
+		if n > 0 {
+			faulty.FailAt(before+n, after)
+		}
+		for range 3 {
+			err := byBob(t, w, "click", card.ID, agent.Approve, "")
+			w.Rest()
+			select {
+			case <-faulty.Crashed():
+				w.Kill()
+				faulty.Revive()
+				w.Restart()
+				w.Rest()
+			default:
+			}
+			if err == nil {
+				break
+			}
+		}
+		return w, d, faulty.Count() - before
+	}
+	calm, _, commits := run(t, 0, false)
+	if len(calm.Said(agent.Final)) != 2 || commits < 4 {
+		t.Fatalf("undisturbed it says, in %d commits:\n%s", commits, agenttest.Lines(calm.Said()))
+	}
+	for n := 1; n <= commits; n++ {
+		for _, after := range []bool{false, true} {
+			w, d, _ := run(t, n, after)
+			told := len(w.Said(agent.Final)) == 2
+			for _, notice := range w.Said(agent.Notice) {
+				told = told || strings.Contains(notice.Text, "outcome is unknown")
+			}
+			if d.count("deploy") > 1 || !told {
+				t.Errorf("commit %d after %v: deploy ran %d times, and the person hears:\n%s", n, after, d.count("deploy"), agenttest.Lines(w.Said()))
+			}
+		}
+	}
+}
+
+func TestAnExpiredCardCannotBeApproved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deeds{}
+		w, _ := fresh(t, once(agenttest.Call(1, "delete", `{}`)), d.tool("delete", agent.Effectful, agent.PolicyAsk))
+		w.Say("go")
+		card := agenttest.Only(w.Rest(), agent.Approval)[0]
+		time.Sleep(80 * time.Hour) // and no clock has noticed
+		w.Decide(card.ID, agent.Approve, "")
+		same(t, w.Rest(), `
+		decided delete expire
+		notice It had expired at Tuesday 2000-01-04 09:00 CET, which counts as denied.
+		final done
+		settled completed 2 steps 1 calls`)
+		if d.all() != "" {
+			t.Errorf("ran: %s", d.all())
+		}
+		w.Kill()
+	})
+}
+
+func TestWhoMayDecide(t *testing.T) {
+	ag, err := agent.New(agent.Config{Store: open(t), Owners: []agent.PersonID{"slack:T1:U9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		policy agent.Policy
+		by     agent.PersonID
+		want   bool
+	}{
+		{agent.PolicyAsk, "slack:T1:U1", true}, {agent.PolicyAsk, "slack:T1:U9", false}, {agent.PolicyAsk, "", false},
+		{agent.PolicyOwner, "slack:T1:U9", true}, {agent.PolicyOwner, "terminal:ann", true}, {agent.PolicyOwner, "web:me", true}, {agent.PolicyOwner, "slack:T1:U1", false},
+		{agent.PolicySecond, "slack:T1:U2", true}, {agent.PolicySecond, "slack:T1:U1", false}, {agent.PolicySecond, "", false},
+	} {
+		if got := ag.MayDecide(agent.WaitingCard{Person: "slack:T1:U1", Policy: test.policy}, test.by); got != test.want {
+			t.Errorf("under %s %q may decide: %v, want %v", test.policy, test.by, got, test.want)
+		}
+	}
+}
