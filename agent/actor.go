@@ -24,6 +24,7 @@ type actor struct {
 	after     []func()        // run once that transaction is on disk
 	taken     map[uint64]bool // the mail that leaves the inbox with it
 
+	stuck int  // compactions in a row that gained nothing
 	fresh bool // the batch was asked for by the last answer and nothing was decided about its calls
 
 	// Guarded by Agent.mu.

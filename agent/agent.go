@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"nudge/agent/compact"
 	"nudge/agent/model"
 	"nudge/memory"
 )
@@ -24,11 +25,13 @@ type ModelSpec struct {
 
 // Config is what an Agent is made of. Store, Model and Spec must be set.
 type Config struct {
-	Store  memory.Store
-	Model  model.Model
-	Spec   ModelSpec
-	Tools  []Tool // offered in this order
-	Limits Limits
+	Store memory.Store
+	Model model.Model
+	Spec  ModelSpec
+	Tools []Tool // offered in this order
+	// Counter counts tokens as the model does; nil means by the number of bytes. What the provider reports corrects it.
+	Counter compact.Counter
+	Limits  Limits
 
 	Owners  []PersonID
 	Only    []string          // if not empty, the tools that are offered
@@ -47,7 +50,8 @@ type Config struct {
 // Agent runs the sessions of one store. Its methods may be called concurrently.
 type Agent struct {
 	Config
-	tools *toolbox
+	tools  *toolbox
+	tokens *compact.Calibrated
 
 	ctx    context.Context // ends when Close no longer waits
 	cancel context.CancelCauseFunc
@@ -86,12 +90,15 @@ func New(c Config) (*Agent, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Counter == nil {
+		c.Counter = compact.NewCounter(compact.Estimate)
+	}
 	c.Limits = c.Limits.withDefaults()
 	box, err := newToolbox(c)
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, tools: box, actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}}
+	ag := &Agent{Config: c, tools: box, tokens: compact.NewCalibrated(c.Counter), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}}
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
 	return ag, nil

@@ -213,7 +213,6 @@ func (f *floor) ask(messages []chatMessage) (chatMessage, error) {
 type harness struct {
 	store *counted
 	agent *agent.Agent
-	said  int
 }
 
 func newHarness(b *testing.B, p *provider) *harness {

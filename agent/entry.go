@@ -28,6 +28,7 @@ const (
 	kindAnswered   = "question_answered"
 	kindSteer      = "steer_taken"
 	kindWoke       = "woke"
+	kindCompacted  = "compacted"
 	kindStopped    = "run_stopped"
 )
 
@@ -283,6 +284,8 @@ func decode(line memory.Entry) (entry, error) {
 		return read(&steerEntry{})
 	case kindWoke:
 		return read(&wokeEntry{})
+	case kindCompacted:
+		return read(&compactedEntry{})
 	case kindStopped:
 		return read(&stoppedEntry{})
 	}

@@ -9,7 +9,7 @@ import (
 
 // Event is one thing that happened in a session, in the words of the trace: run_started, step, model_call,
 // model_retry, tool_call, tool_progress, tool_result, approval_asked, approval_decided, question_asked,
-// question_answered, steer_taken, woke, run_stopped. Prompts, arguments and results are not in it: the journal
+// question_answered, steer_taken, compacted, woke, run_stopped. Prompts, arguments and results are not in it: the journal
 // has them.
 type Event struct {
 	Kind     string    `json:"kind"`
@@ -94,6 +94,8 @@ func eventOf(e entry) (Event, bool) {
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: string(e.By)}, true
 	case *steerEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, Size: len(e.IDs)}, true
+	case *compactedEntry:
+		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, TokensIn: e.Before, TokensOut: e.After}, true
 	case *wokeEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Heartbeat: e.Heartbeat}, true
 	case *stoppedEntry:

@@ -337,16 +337,18 @@ func (p *flood) waiting() []agent.WaitingCard {
 }
 
 func (p *flood) decide(n int, verdict agent.Verdict) {
-	for _, card := range p.waiting() {
-		if card.Reply.Kind == agent.Ask && verdict == agent.Approve {
-			verdict = agent.AnswerIt
-		}
-		p.pass(agent.Message{
-			Provenance: agent.Decided, From: agent.Person{ID: card.Person, Name: "ann"},
-			Decision: &agent.Decision{Card: card.Reply.ID, Verdict: verdict, Text: "because"},
-		}, fmt.Sprint("decision-", n))
+	cards := p.waiting()
+	if len(cards) == 0 {
 		return
 	}
+	card := cards[0]
+	if card.Reply.Kind == agent.Ask && verdict == agent.Approve {
+		verdict = agent.AnswerIt
+	}
+	p.pass(agent.Message{
+		Provenance: agent.Decided, From: agent.Person{ID: card.Person, Name: "ann"},
+		Decision: &agent.Decision{Card: card.Reply.ID, Verdict: verdict, Text: "because"},
+	}, fmt.Sprint("decision-", n))
 }
 
 func (p *flood) play(moves []move) {

@@ -119,6 +119,9 @@ func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := a.fit(words); err != nil {
+		return nil, nil, err
+	}
 	asked := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
 	if a.state.plan != "" && !a.state.planned {
 		asked.Tail = "[your plan so far:\n" + a.state.plan + "]"
@@ -176,6 +179,7 @@ func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, 
 	for try := 1; ; try++ {
 		answer, err := a.Model.Answer(ctx, request, nil)
 		if err == nil {
+			a.tokens.Learn(request, answer.Usage.In)
 			return answer, a.answered(asked, answer, time.Since(began))
 		}
 		wait, ok := retry(err, try)

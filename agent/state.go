@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nudge/agent/compact"
 	"nudge/agent/model"
 	"nudge/memory"
 )
@@ -18,6 +19,7 @@ type state struct {
 	last    uint64          // number of the newest entry on disk
 	began   time.Time       // of the first entry
 	view    []model.Message // the conversation as a model reads it
+	marks   []compact.Mark  // one for each message of the view
 	bytes   int             // of the view's texts
 	marked  time.Time       // the last time that the view tells
 	plan    string          // the latest checklist, in words
@@ -117,7 +119,9 @@ func (s *state) apply(e entry, at time.Time) {
 	switch e := e.(type) {
 	case *messageEntry:
 		s.cutOff()
-		s.say(model.Message{Role: model.User, Text: e.Text})
+		// The first request stays in view whatever is left out.
+		mark := compact.Mark{Pinned: len(s.view) == 0, Begins: t == nil || t.steps == 0}
+		s.sayMarked(model.Message{Role: model.User, Text: e.Text}, mark)
 		s.planned = false
 		if t != nil {
 			t.owed = append(t.owed, e.Owed...)
@@ -178,6 +182,9 @@ func (s *state) apply(e entry, at time.Time) {
 		}
 	case *decidedEntry:
 		s.decided(e, at)
+	case *compactedEntry:
+		s.cutOff()
+		s.compacted(e)
 	case *stoppedEntry:
 		s.stopped(e, at)
 	}
@@ -187,7 +194,7 @@ func (s *state) beginTurn(e *turnEntry) {
 	s.cutOff()
 	if e.Provenance == Heartbeat {
 		// A wake knows nothing of the wakes before it but what the last one said.
-		s.view, s.bytes, s.plan = nil, 0, ""
+		s.view, s.marks, s.bytes, s.plan = nil, nil, 0, ""
 	}
 	s.turns++
 	s.turn = &turn{id: e.Turn, provenance: e.Provenance, person: e.Person, address: e.Address, wake: e.Wake}
@@ -261,7 +268,7 @@ func (s *state) result(e *toolResultEntry) {
 	failures := 0
 	s.planned = false
 	for _, c := range t.batch {
-		s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: c.result})
+		s.sayMarked(model.Message{Role: model.ToolRole, CallID: c.ID, Text: c.result}, compact.Mark{Repeatable: c.begun && !c.failed && c.effect == Read})
 		s.planned = s.planned || c.Name == planTool
 		if c.failed {
 			failures++
@@ -329,11 +336,14 @@ func (s *state) cutOff() {
 
 // say adds a message to the view.
 func (s *state) say(m model.Message) {
+	s.sayMarked(m, compact.Mark{})
+}
+
+// sayMarked is say with what compaction must know of the message.
+func (s *state) sayMarked(m model.Message, mark compact.Mark) {
 	s.view = append(s.view, m)
-	s.bytes += len(m.Text) + len(m.Reasoning) + 16
-	for _, c := range m.Calls {
-		s.bytes += len(c.Name) + len(c.Arguments) + 48
-	}
+	s.marks = append(s.marks, mark)
+	s.bytes += weigh(m)
 }
 
 // append puts words at the end of the view's last message, which has not been sent yet.

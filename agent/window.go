@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"nudge/agent/compact"
+	"nudge/agent/model"
+)
+
+// compactedEntry is what was left out of what is sent from here on. What was said stays in the journal.
+type compactedEntry struct {
+	Turn   string         `json:"turn"`
+	Run    string         `json:"run"`
+	Change compact.Change `json:"change"`
+	Level  compact.Level  `json:"level"`
+	Before int            `json:"before"` // tokens of the request, counted
+	After  int            `json:"after"`
+}
+
+func (compactedEntry) kind() string { return kindCompacted }
+
+// fit makes the conversation shorter when the next request, which carries words too, would come near the end of the
+// model's window.
+func (a *actor) fit(words []letter) error {
+	t := a.state.turn
+	if a.stuck >= compact.MaxStuck {
+		return nil // it gained nothing twice; the provider decides whether it still fits
+	}
+	used := compact.Tokens(a.tokens, a.system(), a.tools.offered(t), a.state.view)
+	for _, l := range words {
+		used += compact.MessageTokens(a.tokens, model.Message{Role: model.User, Text: l.Text})
+	}
+	out, changed := compact.Compact(compact.Input{
+		Count: a.tokens, Messages: a.state.view, Marks: a.state.marks,
+		Window: a.Spec.Window, Reserve: a.Spec.MaxOutput, Used: used, Stuck: a.stuck,
+	})
+	a.stuck = out.Stuck
+	if !changed {
+		return nil
+	}
+	a.progress("", out.Note)
+	a.Log.Debug("compacted a conversation", "session", a.session, "before", out.Counts.Before, "after", out.Counts.After, "fits", out.Fits)
+	return a.add(compactedEntry{
+		Turn: t.id, Run: t.run, Change: out.Change, Level: out.Level, Before: out.Counts.Before, After: out.Counts.After,
+	})
+}
+
+// compacted takes a compaction into the view.
+func (s *state) compacted(e *compactedEntry) {
+	count := len(s.view)
+	s.view = compact.Apply(s.view, e.Change)
+	s.marks = compact.ApplyMarks(s.marks, count, e.Change)
+	s.bytes = 0
+	for _, m := range s.view {
+		s.bytes += weigh(m)
+	}
+	s.planned = false
+	if s.turn != nil {
+		s.turn.sentTokens, s.turn.sentBytes = 0, 0 // what the provider counted was another request
+	}
+}
+
+// weigh is about how many bytes a message has in a request.
+func weigh(m model.Message) int {
+	bytes := len(m.Text) + len(m.Reasoning) + 16
+	for _, c := range m.Calls {
+		bytes += len(c.Name) + len(c.Arguments) + 48
+	}
+	return bytes
+}
