@@ -90,7 +90,7 @@ func fresh(t testing.TB, script agenttest.Script, tools ...agent.Tool) (*agentte
 	t.Helper()
 	m := &agenttest.Model{T: t, Script: script}
 	w := agenttest.Start(t, agent.Config{
-		Store: open(t), Model: m, Tools: tools, Spec: agent.ModelSpec{Name: "scripted", Window: 32000, MaxOutput: 1000},
+		Store: open(t), Model: m, Tools: tools, Spec: agent.ModelSpec{Name: "scripted", Window: 1 << 20, MaxOutput: 1000},
 		Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3},
 	})
 	return w, m

@@ -155,6 +155,9 @@ const Home = "terminal:local:dm:ann"
 
 // Start makes a World and starts its agent.
 func Start(t testing.TB, c agent.Config) *World {
+	if c.Spec.Window == 0 {
+		c.Spec.Window = 1 << 20 // scripts look for what was said; what a small window leaves out they would ask for again
+	}
 	w := &World{T: t, Config: c}
 	w.Restart()
 	t.Cleanup(w.Kill)
