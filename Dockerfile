@@ -25,8 +25,17 @@ USER 65532:65532
 # The config is read from /data/nudge/config.toml when it is there.
 ENV HOME=/data XDG_DATA_HOME=/data XDG_CONFIG_HOME=/data
 VOLUME /data
-# The console listens on the container's own loopback until the config says [web] listen = "0.0.0.0:8484".
+# The console listens on the container's own loopback, where -p does not reach it. To open it to the host, say so in
+# /data/nudge/config.toml, and publish it to the host's loopback only:
+#
+#     [web]
+#     listen = "0.0.0.0:8484"
+#
+#     docker run -v nudge:/data -p 127.0.0.1:8484:8484 nudge
+#
+# There is no variable for it: what is reached from outside should stand in the config, for all to see.
 EXPOSE 8484
+# While serve runs, doctor asks it through its socket whether all works, and fails when an adapter is stale.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=20s --retries=3 \
     CMD ["/nudge", "--data", "/data", "doctor", "--quick"]
 ENTRYPOINT ["/nudge", "--data", "/data"]

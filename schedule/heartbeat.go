@@ -79,9 +79,10 @@ func (h Heartbeat) Validate() error {
 }
 
 func (h Heartbeat) validateName() error {
-	bad := func(r rune) bool { return r == '/' || r == utf8.RuneError || !unicode.IsPrint(r) }
+	// These three part the names of sessions and the keys of rows, in which the name stands.
+	bad := func(r rune) bool { return strings.ContainsRune(":~/", r) || r == utf8.RuneError || !unicode.IsPrint(r) }
 	if h.Name == "" || len(h.Name) > maxName || strings.TrimSpace(h.Name) != h.Name || strings.ContainsFunc(h.Name, bad) {
-		return fmt.Errorf("heartbeat.name: %q needs 1 to %d printable bytes without a slash or blanks at the ends", h.Name, maxName)
+		return fmt.Errorf("heartbeat.name: %q needs 1 to %d printable bytes, with no : ~ or / in it and no blanks at its ends", h.Name, maxName)
 	}
 	return nil
 }

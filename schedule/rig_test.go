@@ -124,7 +124,7 @@ func (r *rig) pass(d time.Duration) {
 func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.shift.Load())) }
 
 // set sets the wall clock.
-func (r *rig) set(to time.Time) { r.shift.Store(int64(to.Sub(time.Now()))) }
+func (r *rig) set(to time.Time) { r.shift.Store(int64(time.Until(to))) }
 
 func (r *rig) update(fn func(tx memory.Tx) error) {
 	r.t.Helper()

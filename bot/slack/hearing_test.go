@@ -273,10 +273,16 @@ func TestRefusedTokensEndListening(t *testing.T) {
 		t.Run(c.method+" "+c.code, func(t *testing.T) {
 			server := newServer(t)
 			server.Fail(c.method, slacktest.Fault{Error: c.code})
-			s := newSlack(t, server, brisk)
-			err := s.Listen(t.Context(), &inbox{})
-			if code(err) != c.code {
-				t.Errorf("listening ended with %v", err)
+			s, err := New(Config{
+				BotToken: slacktest.BotToken, AppToken: slacktest.AppToken, BotTokenFrom: "BOT", AppTokenFrom: "APP", APIURL: server.APIURL(), Timing: brisk,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Listen(t.Context(), &inbox{})
+			token := map[string]string{"auth.test": "the bot token from BOT", "apps.connections.open": "the app token from APP"}[c.method]
+			if code(err) != c.code || !strings.Contains(err.Error(), token) {
+				t.Errorf("listening ended with %v, want %s of %s", err, c.code, token)
 			}
 			if s.Stale() == nil {
 				t.Error("it isn't stale after that")

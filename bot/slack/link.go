@@ -15,10 +15,11 @@ import (
 
 // link keeps a Socket Mode link to Slack.
 type link struct {
-	log     *slog.Logger
-	timing  Timing
-	opener  *slack.Client
-	opening *opening
+	log      *slog.Logger
+	appToken string // what errors call it
+	timing   Timing
+	opener   *slack.Client
+	opening  *opening
 }
 
 // envelope is one thing that came over the link.
@@ -41,7 +42,7 @@ func (l *link) run(ctx context.Context, hear func(envelope)) error {
 			return nil
 		}
 		if fatal(err) {
-			return fmt.Errorf("open a link to slack: %w", err)
+			return fmt.Errorf("open a link to slack, with %s: %w", l.appToken, err)
 		}
 		l.log.Warn("the link to slack is made anew", "error", err)
 	}

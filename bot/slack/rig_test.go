@@ -55,10 +55,9 @@ type rig struct {
 	*testing.T
 	server *slacktest.Server
 
-	mu     sync.Mutex
-	own    []string // deliveries of the suite's people
-	cards  map[string]at
-	thread string // of the shared place
+	mu    sync.Mutex
+	own   []string // deliveries of the suite's people
+	cards map[string]at
 }
 
 type at struct{ channel, ts string }

@@ -12,7 +12,6 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -31,9 +30,12 @@ import (
 type Config struct {
 	BotToken string // xoxb-: for the Web API
 	AppToken string // xapp-, with the scope connections:write: for the link
-	APIURL   string // instead of https://slack.com/api/
-	Log      *slog.Logger
-	Timing   Timing
+	// BotTokenFrom and AppTokenFrom say where the tokens come from, such as the variables that hold them. They stand in the
+	// errors about a token, so they must be no secrets. They may be empty.
+	BotTokenFrom, AppTokenFrom string
+	APIURL                     string // instead of https://slack.com/api/
+	Log                        *slog.Logger
+	Timing                     Timing
 }
 
 // Timing says how long things take. A field that is zero has the value given here.
@@ -80,6 +82,7 @@ func (t Timing) withDefaults() Timing {
 // Slack is the adapter. Its methods may be called concurrently; Listen may be called once.
 type Slack struct {
 	log       *slog.Logger
+	botToken  string // what errors call it
 	timing    Timing
 	api       *slack.Client
 	opening   *opening
@@ -106,11 +109,12 @@ const defaultAPI = "https://slack.com/api/"
 
 // New returns an adapter that does nothing yet. It refuses tokens that are missing or mixed up and an address that is none.
 func New(c Config) (*Slack, error) {
+	botToken, appToken := named("the bot token", c.BotTokenFrom), named("the app token", c.AppTokenFrom)
 	if c.BotToken == "" || strings.HasPrefix(c.BotToken, "xapp-") {
-		return nil, errors.New("set up slack: the bot token is missing, or is the app token; a bot token begins with xoxb-")
+		return nil, fmt.Errorf("set up slack: %s is missing, or is the app token; a bot token begins with xoxb-", botToken)
 	}
 	if c.AppToken == "" || strings.HasPrefix(c.AppToken, "xox") {
-		return nil, errors.New("set up slack: the app token is missing, or is a bot or user token; an app token begins with xapp-")
+		return nil, fmt.Errorf("set up slack: %s is missing, or is a bot or user token; an app token begins with xapp-", appToken)
 	}
 	address, err := apiAddress(c.APIURL)
 	if err != nil {
@@ -120,7 +124,7 @@ func New(c Config) (*Slack, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	timing := c.Timing.withDefaults()
-	s := &Slack{log: c.Log, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), ledger: newLedger(time.Now())}
+	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), ledger: newLedger(time.Now())}
 	network := waiting(timing.Timeout)
 	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address),
 		slack.OptionHTTPClient(&http.Client{Timeout: timing.Timeout, Transport: network}))
@@ -128,10 +132,18 @@ func New(c Config) (*Slack, error) {
 	// No time-out for the whole call here: the wait for one's turn counts as part of it.
 	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address),
 		slack.OptionHTTPClient(&http.Client{Transport: s.opening}))
-	s.link = &link{log: c.Log, timing: timing, opener: opener, opening: s.opening}
+	s.link = &link{log: c.Log, appToken: appToken, timing: timing, opener: opener, opening: s.opening}
 	s.directory = newDirectory(s.api)
 	s.progress = newProgress(s)
 	return s, nil
+}
+
+// named is what errors call a token.
+func named(token, from string) string {
+	if from == "" {
+		return token
+	}
+	return token + " from " + from
 }
 
 func apiAddress(address string) (string, error) {
@@ -187,12 +199,11 @@ func (s *Slack) Listen(ctx context.Context, in bot.Receiver) error {
 	return s.die(ctx, err)
 }
 
-// die keeps why nothing more can be heard, and gives it back.
+// die keeps why nothing more can be heard, and gives it back. Whoever called Listen logs it.
 func (s *Slack) die(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	s.log.Error("slack refuses the tokens; nothing more is heard or said there", "error", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead = err
@@ -213,7 +224,7 @@ func (s *Slack) introduce(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if fatal(err) {
-			return fmt.Errorf("ask slack who the bot is: %w", err)
+			return fmt.Errorf("ask slack who the bot is, with %s: %w", s.botToken, err)
 		}
 		s.log.Warn("cannot ask slack who the bot is; trying again", "error", err)
 		if err := sleep(ctx, max(retryAfter(err), s.timing.Openings[min(try, len(s.timing.Openings)-1)])); err != nil {

@@ -370,13 +370,22 @@ func TestManifest(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, c := range []Config{
-		{}, {BotToken: "xoxb-1"}, {AppToken: "xapp-1"}, {BotToken: "xapp-1", AppToken: "xoxb-1"},
-		{BotToken: "xoxb-1", AppToken: "xapp-1", APIURL: "slack.com/api"}, {BotToken: "xoxb-1", AppToken: "xapp-1", APIURL: "ftp://slack.com/"},
+	for _, c := range []struct {
+		config Config
+		say    string
+	}{
+		{Config{}, "the bot token is missing"},
+		{Config{BotTokenFrom: "BOT", AppTokenFrom: "APP"}, "the bot token from BOT is missing"},
+		{Config{BotToken: "xoxb-1", AppTokenFrom: "APP"}, "the app token from APP is missing"},
+		{Config{AppToken: "xapp-1", AppTokenFrom: "APP"}, "the bot token is missing"},
+		{Config{BotToken: "xapp-1", AppToken: "xoxb-1"}, "the bot token is missing, or is the app token"},
+		{Config{BotToken: "xoxb-1", AppToken: "xoxb-1"}, "the app token is missing, or is a bot or user token"},
+		{Config{BotToken: "xoxb-1", AppToken: "xapp-1", APIURL: "slack.com/api"}, `"slack.com/api" is not the address`},
+		{Config{BotToken: "xoxb-1", AppToken: "xapp-1", APIURL: "ftp://slack.com/"}, `"ftp://slack.com/" is not the address`},
 	} {
-		if _, err := New(c); err == nil {
-			t.Errorf("%+v is taken", c)
-		} else if c.BotToken != "" && strings.Contains(err.Error(), c.BotToken) {
+		if _, err := New(c.config); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%+v is taken, or refused with %v, want %q", c.config, err, c.say)
+		} else if c.config.BotToken != "" && strings.Contains(err.Error(), c.config.BotToken) {
 			t.Errorf("the error tells the token: %v", err)
 		}
 	}

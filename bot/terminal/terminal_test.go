@@ -297,7 +297,7 @@ func TestNothingSteersTheScreen(t *testing.T) {
 	}
 	var out bytes.Buffer
 	term := terminal.New(at(terminal.Typed, strings.NewReader(""), &out))
-	plain := "👩‍👩‍👧 ❤️ می‌خواهم\tno-break\u00a0space\r\nnext"
+	plain := "👩‍👩‍👧 ❤️ می\u200cخواهم\tno-break\u00a0space\r\nnext"
 	if _, err := term.Say(t.Context(), bot.Delivery{Reply: agent.Reply{Kind: agent.Final, Text: plain}}); err != nil {
 		t.Fatal(err)
 	}

@@ -28,9 +28,9 @@ import (
 // Bounds of what browsers and programs may take up.
 const (
 	maxBody        = 1 << 20          // bytes of a request's body
-	maxConnections = 256              // open at once
+	maxConnections = 4096             // open at once, each a file and some 20 KB
 	maxTabs        = 64               // streams to browsers at once
-	maxCalls       = 64               // requests of programs that wait for an answer at once
+	maxCalls       = 2048             // requests of programs that wait for an answer at once
 	headerTime     = 10 * time.Second // for the head of a request, and then for its body
 	writeTime      = 10 * time.Second // for one piece of a stream; who takes longer is cut off
 	beat           = 20 * time.Second // between signs of life on a silent stream

@@ -92,8 +92,31 @@ func (a *app) chat(ctx context.Context, flags chatFlags) error {
 	}
 	serve := func(ctx context.Context, adapter bot.Adapter) error { return p.hub.Serve(ctx, p.agent, adapter) }
 	return errors.Join(failed(p.run(ctx, person.ID, func(ctx context.Context) error {
-		return p.talk(ctx, person, a.terminal(p, person, flags), serve)
+		return p.talk(ctx, person, &hosting{a.terminal(p, person, flags), p}, serve)
 	})), failed(p.close(closeGrace)))
+}
+
+// hosting is the terminal of a process through which others talk too: it stays until they have ended.
+type hosting struct {
+	*terminal.Terminal
+	program *program
+}
+
+// Listen is the terminal's, and then waits for the guests unless ctx ends.
+func (h *hosting) Listen(ctx context.Context, in bot.Receiver) error {
+	if err := h.Terminal.Listen(ctx, in); err != nil || ctx.Err() != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	go func() {
+		h.program.guests.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // terminal is the adapter for a person at this terminal.
@@ -112,7 +135,16 @@ func (a *app) terminal(p *program, person agent.Person, flags chatFlags) *termin
 // run does something while the clock ticks and other commands are served through the socket. Heartbeats of the config
 // that name nobody are for the given person.
 func (p *program) run(ctx context.Context, person agent.PersonID, do func(context.Context) error) error {
-	if err := schedule.Reconcile(ctx, p.store, p.heartbeats(person), time.Now()); err != nil {
+	beats, err := p.heartbeats(person)
+	if err != nil {
+		return err
+	}
+	for _, beat := range beats {
+		for _, warning := range schedule.Warnings(beat.Cron) {
+			p.log.Warn("a heartbeat of the config may not do what is meant", "heartbeat", beat.Name, "why", warning)
+		}
+	}
+	if err := schedule.Reconcile(ctx, p.store, beats, time.Now()); err != nil {
 		return fmt.Errorf("take over the config's heartbeats: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -125,6 +157,7 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 	} else {
 		beside.Go(func() { control.serve(ctx) })
 	}
+	beside.Go(func() { p.forgetKeys(ctx) })
 	beside.Go(func() {
 		if err := p.clock.Run(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("the clock has stopped", "error", err)
@@ -133,8 +166,40 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 	return do(ctx)
 }
 
+// How long the keys of what was received are kept, which is longer than any platform delivers again, and how they go:
+// in small steps, since each is a write.
+const (
+	keysKept   = 72 * time.Hour
+	keysSweep  = time.Hour
+	keysAtOnce = 500
+)
+
+// forgetKeys forgets old keys from time to time until ctx ends.
+func (p *program) forgetKeys(ctx context.Context) {
+	tick := time.NewTicker(keysSweep)
+	defer tick.Stop()
+	for {
+		for more := true; more && ctx.Err() == nil; {
+			err := p.store.Update(ctx, func(tx memory.Tx) error {
+				forgot, err := tx.Seen().Sweep(time.Now().Add(-keysKept), keysAtOnce)
+				more = forgot == keysAtOnce
+				return err
+			})
+			if err != nil {
+				p.log.Warn("cannot forget the keys of old messages", "error", err)
+				break
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // talk lets a person talk at a terminal, which serve gives to the hub, until its input ends or ctx does.
-func (p *program) talk(ctx context.Context, person agent.Person, t *terminal.Terminal, serve func(context.Context, bot.Adapter) error) error {
+func (p *program) talk(ctx context.Context, person agent.Person, t bot.Adapter, serve func(context.Context, bot.Adapter) error) error {
 	leave, err := p.arrive(ctx, person)
 	if err != nil {
 		return err
@@ -166,7 +231,7 @@ func (p *program) waiting(ctx context.Context, person agent.PersonID) ([]agent.R
 			return err
 		}
 		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if w.Person == person && !unsaid[w.Reply.ID] {
+			if p.agent.MayDecide(w, person) && !unsaid[w.Reply.ID] {
 				cards = append(cards, w.Reply)
 			}
 			return nil

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,41 +22,75 @@ import (
 // finding is what one check of the doctor's came to.
 type finding struct {
 	name string
-	ok   bool
+	mark string
 	text string // what was seen, or what is wrong and how to mend it
 }
+
+// The marks. Only wrong makes the doctor fail.
+const (
+	fine  = "ok   "
+	noted = "note "
+	wrong = "WRONG"
+)
+
+// judge is a finding that is fine with one text, or wrong with an error's.
+func judge(name, text string, err error) finding {
+	if err != nil {
+		return finding{name, wrong, oneLine(err.Error())}
+	}
+	return finding{name, fine, text}
+}
+
+func oneLine(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ") }
 
 func (a *app) doctorCommand() *cobra.Command {
 	quick := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the config, the store and the model, and say how to mend what is wrong",
-		Args:  cobra.NoArgs,
+		Short: "Check the config, the secrets, the store and the model, and say how to mend what is wrong",
+		Long: "Check the config, the secrets, the store and the model, and say how to mend what is wrong. While another nudge runs, it is\n" +
+			"asked whether all that it serves works. The exit status is 1 when something is wrong; notes are no faults.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, dir, err := a.config()
 			if err != nil {
 				return err
 			}
-			findings := []finding{configFinding(c), dirFinding(dir), storeFinding(cmd.Context(), dir), zoneFinding(c)}
-			if !quick {
-				findings = append(findings, modelFinding(cmd.Context(), c.Model))
-			}
-			return a.report(findings)
+			return a.report(a.examine(cmd.Context(), c, dir, quick))
 		},
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little")
 	return cmd
 }
 
+// examine makes all checks.
+func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bool) []finding {
+	findings := []finding{configFinding(c), dirFinding(dir)}
+	findings = append(findings, storeFindings(ctx, c, dir)...)
+	findings = append(findings, clockFindings(c)...)
+	findings = append(findings, programFindings(c)...)
+	var made parts
+	for _, part := range allParts {
+		say, err := part.make(c, a.log(), &made)
+		if part.name == "model" && err == nil && !quick {
+			findings = append(findings, modelFinding(ctx, c.Model, made.model))
+			continue
+		}
+		findings = append(findings, judge(part.name, say, err))
+	}
+	if c.Web.Listen == "" && c.Slack.BotTokenEnv == "" {
+		findings = append(findings, finding{"serve", noted, errNothingToServe.Error()})
+	}
+	return findings
+}
+
 func (a *app) report(findings []finding) error {
 	bad := 0
 	for _, f := range findings {
-		mark := "ok   "
-		if !f.ok {
-			mark = "WRONG"
+		if f.mark == wrong {
 			bad++
 		}
-		fmt.Fprintf(a.out, "%s  %-7s %s\n", mark, f.name, f.text)
+		fmt.Fprintf(a.out, "%s  %-7s %s\n", f.mark, f.name, f.text)
 	}
 	if bad > 0 {
 		return failed(fmt.Errorf("%d of %d checks found something wrong", bad, len(findings)))
@@ -66,38 +103,36 @@ func configFinding(c config.Config) finding {
 	if where == "" {
 		where = "embedded defaults; write one from config.example.toml when you need it"
 	}
-	return finding{"config", true, where}
+	return finding{"config", fine, where}
 }
 
 func dirFinding(dir string) finding {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return finding{"data", false, fmt.Sprintf("%s cannot be made (%v); choose another with --data or data_dir", dir, errors.Unwrap(err))}
+		return finding{"data", wrong, fmt.Sprintf("%s cannot be made (%v); choose another with --data or data_dir", dir, errors.Unwrap(err))}
 	}
 	probe, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
-		return finding{"data", false, fmt.Sprintf("%s cannot be written to (%v); mend its permissions or choose another with --data", dir, errors.Unwrap(err))}
+		return finding{"data", wrong, fmt.Sprintf("%s cannot be written to (%v); mend its permissions or choose another with --data", dir, errors.Unwrap(err))}
 	}
 	probe.Close()
 	os.Remove(probe.Name())
-	return finding{"data", true, dir}
+	return finding{"data", fine, dir}
 }
 
-func storeFinding(ctx context.Context, dir string) finding {
+func storeFindings(ctx context.Context, c config.Config, dir string) []finding {
 	store, err := openStore(dir)
 	var locked *memory.LockedError
 	switch {
 	case errors.As(err, &locked):
-		return finding{"store", true, "in use by a running Nudge: " + locked.Error()}
+		return []finding{{"store", fine, "in use by " + holder(locked)}, judge("running", "all that it serves works", askReady(ctx, dir))}
 	case err != nil:
-		return finding{"store", false, err.Error()}
+		return []finding{judge("store", "", err)}
 	}
 	defer store.Close()
-	sessions, beats := 0, 0
-	err = store.View(ctx, func(tx memory.Tx) error {
+	sessions, beats := 0, []schedule.Heartbeat(nil)
+	err = store.View(ctx, func(tx memory.Tx) (err error) {
 		sessions = 0
-		all, err := schedule.List(tx)
-		beats = len(all)
-		if err != nil {
+		if beats, err = schedule.List(tx); err != nil {
 			return err
 		}
 		return tx.Journal().Sessions("", func(string, memory.Entry) error {
@@ -105,27 +140,86 @@ func storeFinding(ctx context.Context, dir string) finding {
 			return nil
 		})
 	})
-	if err != nil {
-		return finding{"store", false, err.Error()}
+	findings := []finding{judge("store", fmt.Sprintf("bolt, %d sessions, %d heartbeats", sessions, len(beats)), err)}
+	for _, beat := range beats {
+		taken := slices.ContainsFunc(c.Heartbeats, func(h config.Heartbeat) bool { return h.Name == beat.Name })
+		if taken && beat.By != "" && beat.Ended == "" {
+			findings = append(findings, finding{"store", wrong, fmt.Sprintf("%s made a heartbeat %q in chat; give that of the config another name", beat.By, beat.Name)})
+		}
 	}
-	return finding{"store", true, fmt.Sprintf("bolt, %d sessions, %d heartbeats", sessions, beats)}
+	return findings
 }
 
-func zoneFinding(c config.Config) finding {
+// holder says which process holds the data file.
+func holder(locked *memory.LockedError) string {
+	if locked.PID == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("a running nudge: pid %d, since %s", locked.PID, locked.Since.Format(time.DateTime))
+}
+
+// readyTimeout is how long a running process may take to say whether it is ready.
+const readyTimeout = 5 * time.Second
+
+// askReady asks the process that holds the data file whether it is ready; the error says why it is not.
+func askReady(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	var said strings.Builder
+	asking := &app{in: strings.NewReader(""), out: io.Discard, errs: &said}
+	err := asking.overSocket(ctx, dir, errors.New("the process that holds the data file cannot be reached through its socket; restart it"), []string{"ready"})
+	var told *exitError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("the process that holds the data file did not answer within %v; restart it", readyTimeout)
+	case errors.As(err, &told):
+		return errors.New(strings.TrimPrefix(said.String(), "nudge: "))
+	}
+	return err
+}
+
+func clockFindings(c config.Config) []finding {
 	names := map[string]bool{}
+	var warnings []finding
 	for _, h := range c.Heartbeats {
 		names[h.Timezone] = true
+		for _, warning := range schedule.Warnings(h.Cron) {
+			warnings = append(warnings, finding{"clock", noted, fmt.Sprintf("heartbeat %q: %s", h.Name, warning)})
+		}
 	}
 	delete(names, "")
-	return finding{"clock", true, fmt.Sprintf("%s here; %d heartbeats in the config, %d zones named", time.Now().Format(time.RFC3339), len(c.Heartbeats), len(names))}
+	here := fmt.Sprintf("%s here; %d heartbeats in the config, %d zones named", time.Now().Format(time.RFC3339), len(c.Heartbeats), len(names))
+	return append([]finding{{"clock", fine, here}}, warnings...)
+}
+
+// programFindings looks for the programs that commands and conditions run. One that is missing is only noted: it may
+// come, and nothing but its command fails without it.
+func programFindings(c config.Config) []finding {
+	var missing []finding
+	look := func(whose string, run []string) {
+		if len(run) == 0 || strings.Contains(run[0], "/") {
+			return
+		}
+		if _, err := exec.LookPath(run[0]); err != nil {
+			missing = append(missing, finding{"command", noted, fmt.Sprintf("%s: the program %q is not found in PATH; install it", whose, run[0])})
+		}
+	}
+	for _, command := range c.Commands {
+		look(fmt.Sprintf("command %q", command.Name), command.Run)
+	}
+	for _, h := range c.Heartbeats {
+		for _, condition := range append([]config.Condition{h.Condition}, h.Condition.Of...) {
+			look(fmt.Sprintf("the condition of heartbeat %q", h.Name), condition.Run)
+		}
+	}
+	if missing == nil {
+		return []finding{{"command", fine, fmt.Sprintf("%d in the config", len(c.Commands))}}
+	}
+	return missing
 }
 
 // modelFinding asks the model for a word.
-func modelFinding(ctx context.Context, c config.Model) finding {
-	llm, err := newModel(c)
-	if err != nil {
-		return finding{"model", false, err.Error()}
-	}
+func modelFinding(ctx context.Context, c config.Model, llm model.Model) finding {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	began := time.Now()
@@ -133,11 +227,7 @@ func modelFinding(ctx context.Context, c config.Model) finding {
 		System: "You are being checked.", Messages: []model.Message{{Role: model.User, Text: "Say ok."}}, MaxOutput: 64,
 	}, nil)
 	if err != nil {
-		var fault *model.Error
-		if errors.As(err, &fault) {
-			return finding{"model", false, fault.Say + "; check [model] base_url, name and api_key_env"}
-		}
-		return finding{"model", false, err.Error()}
+		return finding{"model", wrong, modelFault(c, err)}
 	}
 	name := answer.Model
 	if name == "" {
@@ -147,5 +237,24 @@ func modelFinding(ctx context.Context, c config.Model) finding {
 	if answer.Usage.Known {
 		tokens = fmt.Sprintf("%d tokens in, %d out", answer.Usage.In, answer.Usage.Out)
 	}
-	return finding{"model", true, strings.TrimSpace(fmt.Sprintf("%s %s answered in %d ms; %s", c.Provider, name, time.Since(began).Milliseconds(), tokens))}
+	return finding{"model", fine, strings.TrimSpace(fmt.Sprintf("%s %s answered in %d ms; %s", c.Provider, name, time.Since(began).Milliseconds(), tokens))}
+}
+
+// modelFault says what is wrong with a model, where it was looked for, and what to check.
+func modelFault(c config.Model, err error) string {
+	var fault *model.Error
+	if !errors.As(err, &fault) {
+		return oneLine(err.Error())
+	}
+	text, check := fault.Say, "check [model] base_url, name and api_key_env"
+	if fault.Status == 0 && fault.Fault == model.FaultPassing {
+		check = "check that it runs, that [model] base_url is its address, and that a firewall or proxy lets this machine reach it"
+		if fault.Err != nil {
+			text += ": " + fault.Err.Error()
+		}
+	}
+	if host := modelHost(c); host != "" {
+		text += " (asked " + host + ")"
+	}
+	return oneLine(text + "; " + check)
 }

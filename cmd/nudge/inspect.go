@@ -51,7 +51,9 @@ func (a *app) traceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace RUN",
 		Short: "Show what happened in a run, or in all runs of a turn",
-		Args:  cobra.ExactArgs(1),
+		Long: "Show what happened in a run, or in all runs of a turn. RUN is the id of either: `nudge sessions` lists the last turn of each\n" +
+			"session, and the lines of `nudge chat --json` hold ids in their fields turn and run.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			formats := map[string]func(io.Writer, []agent.Event) error{
 				"text": trace.Text, "json": trace.Lines,
@@ -181,11 +183,14 @@ func writeSessions(w io.Writer, lines []sessionLine, format string) error {
 		return err
 	}
 	for _, l := range lines {
-		state := "last turn " + l.LastTurn
-		if l.OpenTurn != "" {
-			state = "turn " + l.OpenTurn + " is not settled"
+		state := ""
+		switch {
+		case l.OpenTurn != "":
+			state = "  turn " + l.OpenTurn + " is not settled"
+		case l.LastTurn != "":
+			state = "  last turn " + l.LastTurn
 		}
-		if _, err := fmt.Fprintf(w, "%s  %5d entries  %s  %s\n", l.LastUsed.Local().Format(time.DateTime), l.Entries, l.Session, state); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %5d entries  %s%s\n", l.LastUsed.Local().Format(time.DateTime), l.Entries, l.Session, state); err != nil {
 			return err
 		}
 	}

@@ -27,8 +27,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(env *testscript.Env) error {
+		env.Setenv("GORACE", raceOptions)
+		return nil
+	}})
 }
+
+// raceOptions shorten the second that the race detector waits at the end of each process.
+const raceOptions = "atexit_sleep_ms=50"
 
 // patience is how long a test waits for what must come. It is never waited for when all is well.
 const patience = 60 * time.Second
@@ -107,19 +113,23 @@ func (p place) command(args ...string) *exec.Cmd {
 		}
 	}
 	cmd := exec.Command(nudge, append([]string{"--config", p.config, "--data", filepath.Join(p.dir, "data")}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+p.dir)
+	cmd.Env = append(os.Environ(), "HOME="+p.dir, "GORACE="+raceOptions)
 	return cmd
 }
 
-// run runs a command to its end and returns what it printed and its exit status.
+// run runs a command to its end and returns what it printed and its exit status, which is -1 when it had to be killed.
 func (p place) run(args ...string) (out string, status int) {
 	p.t.Helper()
 	cmd := p.command(args...)
-	data, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
+	var printed strings.Builder
+	cmd.Stdout, cmd.Stderr = &printed, &printed
+	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	return string(data), cmd.ProcessState.ExitCode()
+	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer overdue.Stop()
+	_ = cmd.Wait() // the status says how it ended
+	return printed.String(), cmd.ProcessState.ExitCode()
 }
 
 // workspace is a file in the one workspace.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +13,6 @@ import (
 	"time"
 
 	"nudge/agent"
-	"nudge/agent/model"
-	"nudge/agent/model/demo"
-	"nudge/agent/model/openai"
 	"nudge/agent/tool/command"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
@@ -28,13 +25,11 @@ import (
 	"nudge/schedule/condition"
 )
 
-// defaultBaseURL is where provider "openai" is asked when no base_url is given.
-const defaultBaseURL = "https://api.openai.com/v1"
-
 // program is Nudge wired together and not yet running.
 type program struct {
 	config  config.Config
 	dataDir string
+	parts   parts
 	store   memory.Store
 	hub     *bot.Hub
 	agent   *agent.Agent
@@ -43,19 +38,28 @@ type program struct {
 
 	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
 
-	mu    sync.Mutex
-	here  map[agent.PersonID]int // who is here, in how many terminals
-	fired []string               // sessions whose timers fell due since the last look
+	mu     sync.Mutex
+	here   map[agent.PersonID]int // who is here, in how many terminals
+	guests sync.WaitGroup         // chats of other processes that talk through this one
+	fired  []string               // sessions whose timers fell due since the last look
+	ready  func() error           // says why not everything works; nil until it serves
 }
+
+// heldWait is how long another process's lock is waited for when its socket is there, so that it can be asked instead.
+const heldWait = 50 * time.Millisecond
 
 // openStore opens the data file.
 func openStore(dataDir string) (memory.Store, error) {
-	return bolt.Open(filepath.Join(dataDir, "nudge.db"), bolt.Options{})
+	var options bolt.Options
+	if _, err := os.Lstat(filepath.Join(dataDir, socketName)); err == nil {
+		options.LockWait = heldWait
+	}
+	return bolt.Open(filepath.Join(dataDir, "nudge.db"), options)
 }
 
 // newProgram wires the rooms in order of dependence. The caller closes it.
 func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger) (*program, error) {
-	llm, err := newModel(c.Model)
+	made, err := assemble(c, everyone, log)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +67,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(err)
 	}
-	p := &program{config: c, dataDir: dataDir, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
+	p := &program{config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
@@ -71,9 +75,9 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	tools, err := p.tools()
 	if err == nil {
 		p.agent, err = agent.New(agent.Config{
-			Store: store, Model: llm, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
+			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
-			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Log: log,
+			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
 		})
 	}
 	if err == nil {
@@ -101,43 +105,6 @@ func (p *program) end(grace time.Duration) {
 func (p *program) close(grace time.Duration) error {
 	p.end(grace)
 	return p.store.Close()
-}
-
-func newModel(c config.Model) (model.Model, error) {
-	switch c.Provider {
-	case "demo":
-		return demo.New(), nil
-	case "openai":
-		profile, err := openai.ParseProfile(c.Profile)
-		if err != nil {
-			return nil, fmt.Errorf("model.profile: %w", err)
-		}
-		key := ""
-		if c.APIKeyEnv != "" {
-			if key, err = config.Secret(c.APIKeyEnv); err != nil {
-				return nil, fmt.Errorf("model.api_key_env: %w", err)
-			}
-		}
-		base := c.BaseURL
-		if base == "" {
-			base = defaultBaseURL
-		}
-		return openai.New(openai.Config{
-			BaseURL: base, Model: c.Name, Key: key, Profile: profile, Stream: true,
-			CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout), HTTP: modelHTTP(),
-		})
-	}
-	return nil, fmt.Errorf("model.provider: %q is not available in this version", c.Provider)
-}
-
-// modelConnections is how many connections to the model's server are kept for the next call. Go's own limit of two makes
-// the answers of a busy hour dial anew each time.
-const modelConnections = 64
-
-func modelHTTP() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = modelConnections
-	return &http.Client{Transport: transport}
 }
 
 func modelName(c config.Model) string {
@@ -183,7 +150,7 @@ func (p *program) tools() ([]agent.Tool, error) {
 	dirs := p.dirs()
 	tools := workspace.Tools(dirs)
 	if len(p.config.Commands) > 0 {
-		run, err := command.New(p.presets(), dirs.Path)
+		run, err := command.New(p.config.Presets(), dirs.Path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.config.File, err)
 		}
@@ -199,58 +166,17 @@ func (p *program) dirs() workspace.Dirs {
 	return workspace.Dirs{Dir: p.config.WorkspaceDir(p.dataDir), Shared: p.config.Workspace.Scope == "shared"}
 }
 
-func (p *program) presets() []command.Preset {
-	var presets []command.Preset
-	for _, c := range p.config.Commands {
-		preset := command.Preset{
-			Name: c.Name, Run: c.Run, Parameters: map[string]command.Parameter{},
-			Effect: agent.Effect(c.Effect), Policy: agent.Policy(c.Approve), Timeout: time.Duration(c.Timeout),
-		}
-		if preset.Timeout == 0 {
-			preset.Timeout = time.Duration(p.config.Limits.ToolTimeout)
-		}
-		for name, parameter := range c.Parameters {
-			preset.Parameters[name] = command.Parameter{Pattern: parameter.Pattern, Description: parameter.Description}
-		}
-		presets = append(presets, preset)
-	}
-	return presets
-}
-
 // heartbeats are those of the config. One that names nobody is for the given person.
-func (p *program) heartbeats(person agent.PersonID) []schedule.Heartbeat {
+func (p *program) heartbeats(person agent.PersonID) ([]schedule.Heartbeat, error) {
 	var beats []schedule.Heartbeat
 	for _, c := range p.config.Heartbeats {
-		beat := schedule.Heartbeat{
-			Name: c.Name, Cron: c.Cron, Zone: c.Timezone, For: c.For, Prompt: c.Prompt, Tools: c.Tools, MaxTicks: c.MaxTicks,
-			RunTimeout: time.Duration(c.RunTimeout), Missed: c.Missed, Grace: time.Duration(c.Grace), BreakQuiet: c.BreakQuiet,
-			Condition: spec(c.Condition),
-		}
-		if until, err := time.Parse(time.RFC3339, string(c.Until)); err == nil {
-			beat.Until = until
-		}
-		if len(beat.For) == 0 {
-			beat.For = []string{string(person)}
+		beat, err := c.Scheduled(string(person))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.config.File, err)
 		}
 		beats = append(beats, beat)
 	}
-	return beats
-}
-
-// spec is a condition as the schedule knows it: only with the keys of its kind.
-func spec(c config.Condition) schedule.Spec {
-	s := schedule.Spec{
-		Kind: c.Kind, On: c.On, Cooldown: time.Duration(c.Cooldown), Timeout: time.Duration(c.Timeout),
-		Run: c.Run, URL: c.URL, Select: c.Select, Status: c.Status, Path: c.Path, Age: time.Duration(c.Age),
-		Expr: c.Expr, After: time.Duration(c.After),
-	}
-	if c.Kind == "file" {
-		s.Test = c.Test
-	}
-	for _, part := range c.Of {
-		s.Of = append(s.Of, spec(part))
-	}
-	return s
+	return beats, nil
 }
 
 // condition builds the check of a heartbeat. One that was made in a conversation sees only its person's workspace.

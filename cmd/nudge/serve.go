@@ -13,7 +13,6 @@ import (
 	"nudge/bot/slack"
 	"nudge/bot/terminal"
 	"nudge/bot/web"
-	"nudge/cmd/nudge/config"
 	"nudge/memory"
 )
 
@@ -55,14 +54,13 @@ func ownName() string {
 }
 
 func (a *app) serveAdapters(ctx context.Context, p *program, me agent.Person) error {
-	adapters, err := p.platforms()
-	if err != nil {
-		return err
+	var adapters []bot.Adapter
+	if p.parts.slack != nil {
+		adapters = append(adapters, p.parts.slack)
 	}
-	if p.config.Web.Listen == "" && len(adapters) == 0 {
-		return errors.New("there is nothing to serve: web.listen is empty and neither Slack nor Discord is configured")
-	}
-	ready := func() error { return p.ready(ctx, adapters) }
+	platforms := adapters
+	ready := func() error { return p.works(ctx, platforms) }
+	told := ctx // ends when the program is told to end
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	console := make(chan error, 1)
@@ -83,36 +81,19 @@ func (a *app) serveAdapters(ctx context.Context, p *program, me agent.Person) er
 	if err := p.agent.Resume(ctx, p.wants); err != nil {
 		return err
 	}
-	return errors.Join(p.hub.Serve(ctx, p.agent, adapters...), <-console)
-}
-
-// platforms are the adapters of the platforms that are configured.
-func (p *program) platforms() ([]bot.Adapter, error) {
-	var adapters []bot.Adapter
-	if c := p.config.Slack; c.BotTokenEnv != "" {
-		botToken, err := config.Secret(c.BotTokenEnv)
-		if err != nil {
-			return nil, fmt.Errorf("slack.bot_token_env: %w", err)
-		}
-		appToken, err := config.Secret(c.AppTokenEnv)
-		if err != nil {
-			return nil, fmt.Errorf("slack.app_token_env: %w", err)
-		}
-		adapter, err := slack.New(slack.Config{BotToken: botToken, AppToken: appToken, APIURL: c.APIURL, Log: p.log})
-		if err != nil {
-			return nil, err
-		}
-		adapters = append(adapters, adapter)
+	p.mu.Lock()
+	p.ready = ready
+	p.mu.Unlock()
+	err := errors.Join(p.hub.Serve(ctx, p.agent, adapters...), <-console)
+	if told.Err() != nil {
+		return nil // what ended before was told in the log, and the rest went on
 	}
-	if p.config.Discord.TokenEnv != "" {
-		p.log.Warn("discord is configured, and not available in this version")
-	}
-	return adapters, nil
+	return err
 }
 
 // web is the console. Its login token is kept in the data file, so that browsers stay signed in over a restart.
 func (p *program) web(ctx context.Context, me agent.Person, ready func() error) (*web.Server, error) {
-	var token, apiToken string
+	var token string
 	err := p.store.Update(ctx, func(tx memory.Tx) error {
 		if err := agent.Greet(tx, me); err != nil {
 			return err
@@ -128,22 +109,21 @@ func (p *program) web(ctx context.Context, me agent.Person, ready func() error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the login token: %w", err)
 	}
-	if ref := p.config.Web.APITokenEnv; ref != "" {
-		if apiToken, err = config.Secret(ref); err != nil {
-			return nil, fmt.Errorf("web.api_token_env: %w", err)
-		}
-	}
-	return web.New(web.Config{
-		Listen: p.config.Web.Listen, Store: p.store, Person: me, Token: token, APIToken: apiToken, Ready: ready, Log: p.log,
+	server, err := web.New(web.Config{
+		Listen: p.config.Web.Listen, Store: p.store, Person: me, Token: token, APIToken: p.parts.apiToken, Ready: ready, Log: p.log,
 	})
+	if err != nil {
+		return nil, fmt.Errorf("%w; [web] listen says where, and \"127.0.0.1:0\" takes a free port", err)
+	}
+	return server, nil
 }
 
 // stale is an adapter that can tell when its link is not what it should be.
 type stale interface{ Stale() error }
 
-// ready says why not everything works; nil when it does.
-func (p *program) ready(ctx context.Context, adapters []bot.Adapter) error {
-	reasons := []error{p.hub.Failed(), p.store.View(ctx, func(memory.Tx) error { return nil })}
+// works says why not everything does; nil when it does.
+func (p *program) works(ctx context.Context, adapters []bot.Adapter) error {
+	reasons := []error{p.parts.lacking, p.hub.Failed(), p.store.View(ctx, func(memory.Tx) error { return nil })}
 	for _, adapter := range adapters {
 		if s, ok := adapter.(stale); ok {
 			if err := s.Stale(); err != nil {
@@ -154,11 +134,46 @@ func (p *program) ready(ctx context.Context, adapters []bot.Adapter) error {
 	return errors.Join(reasons...)
 }
 
+// readiness says why the program that runs here is not ready; nil when it is. One that serves nobody but those at
+// terminals is ready when its data file is.
+func (p *program) readiness(ctx context.Context) error {
+	p.mu.Lock()
+	ready := p.ready
+	p.mu.Unlock()
+	switch {
+	case ready != nil:
+		return ready()
+	case p.everyone:
+		return errors.New("it has not begun to serve")
+	}
+	return p.works(ctx, nil)
+}
+
+// readyCommand is what another process asks through the socket: it fails when not everything works.
+func (a *app) readyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "ready",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.host == nil {
+				return errors.New("ready is asked by other processes only; ask nudge doctor")
+			}
+			return failed(a.host.readiness(cmd.Context()))
+		},
+	}
+}
+
 func (a *app) manifestCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:       "manifest slack",
-		Short:     "Print the manifest of a Slack app, to be pasted into Slack's form",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Use:   "manifest slack",
+		Short: "Print the manifest of a Slack app, to be pasted into Slack's form",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] != "slack" {
+				return errors.New("say which: manifest slack")
+			}
+			return nil
+		},
 		ValidArgs: []string{"slack"},
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.out, slack.Manifest())

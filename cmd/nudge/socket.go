@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"nudge/bot"
-	"nudge/memory"
 )
 
 // While one process holds the data file, other commands reach it through a socket in the data directory. Over it go
@@ -37,7 +36,7 @@ type remoteCommand struct {
 }
 
 // remoteCommands are those that are done for others. None of them can harm more than the person at this account can.
-var remoteCommands = []string{"chat", "trace", "why", "sessions"}
+var remoteCommands = []string{"chat", "trace", "why", "sessions", "ready"}
 
 const socketName = "nudge.sock"
 
@@ -113,6 +112,10 @@ func (c *control) command(ctx context.Context, conn net.Conn) {
 	if !slices.Contains(remoteCommands, args[0]) {
 		out.exit(exitWrong, fmt.Sprintf("%s is not done for other processes", args[0]))
 		return
+	}
+	if args[0] == "chat" {
+		c.program.guests.Add(1)
+		defer c.program.guests.Done()
 	}
 	input, typed := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -190,8 +193,9 @@ type exitError struct{ status int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
-// overSocket has a command done by the process that holds the data file.
-func (a *app) overSocket(ctx context.Context, dataDir string, locked *memory.LockedError, args []string) error {
+// overSocket has a command done by the process that holds the data file. The error is locked's if that process cannot
+// be reached.
+func (a *app) overSocket(ctx context.Context, dataDir string, locked error, args []string) error {
 	path, release, err := socketPath(dataDir)
 	if err != nil {
 		return failed(locked)

@@ -62,3 +62,43 @@ func TestASocketLeftBehindRefusesNothing(t *testing.T) {
 		t.Errorf("sessions (status %d) printed:\n%s", status, out)
 	}
 }
+
+func TestAHolderStaysForThoseWhoTalkThroughIt(t *testing.T) {
+	server := modeltest.NewServer(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
+		return modeltest.Reply{Text: "re: " + req.Last().Content}
+	})
+	p := newPlace(t, server, "")
+	holder := p.chat()
+	holder.say("one")
+	holder.until("settled")
+	guest := p.chat("--session", "work")
+	guest.say("two")
+	guest.until("settled")
+	holder.in.Close()
+	guest.say("three")
+	if final := guest.until("final"); final.Text != "re: three" {
+		t.Errorf("after the holder's input has ended the guest is answered %s", final.raw)
+	}
+	guest.end()
+	holder.end()
+}
+
+func TestTwoTerminalsOfOneConversationBothHear(t *testing.T) {
+	server := modeltest.NewServer(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
+		return modeltest.Reply{Text: "re: " + req.Last().Content}
+	})
+	p := newPlace(t, server, "")
+	first := p.chat()
+	first.say("one")
+	first.until("settled")
+	second := p.chat()
+	second.say("two")
+	for _, k := range []*talk{first, second} {
+		if final := k.until("final", func(l line) bool { return l.Text == "re: two" }); final.Turn == "" {
+			t.Errorf("the answer is %s", final.raw)
+		}
+		k.until("settled")
+	}
+	second.end()
+	first.end()
+}

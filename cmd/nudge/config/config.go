@@ -6,7 +6,8 @@
 // which [Secret] reads.
 //
 // The struct tags are the rules of single keys: one lists the words a key may hold, above is the number a value must
-// exceed. Rules between keys are in check.go, and what this version doesn't have yet is the table in unavailable.go.
+// exceed. Rules between keys are in check.go, command.go, tool.go and heartbeat.go, where those who will use the values
+// are asked too; what this version doesn't have yet is listed in unavailable.go.
 package config
 
 import "time"
@@ -296,6 +297,9 @@ func base() Config {
 func newCommand() Command { return Command{Effect: "effect", Approve: "ask"} }
 
 func newCondition() Condition { return Condition{On: "change", Test: "exists"} }
+
+// newPart is a condition inside another, to which "on" doesn't belong.
+func newPart() Condition { return Condition{Test: "exists"} }
 
 func newHeartbeat() Heartbeat {
 	return Heartbeat{Missed: "once", Grace: Duration(time.Hour), Condition: newCondition()}

@@ -110,6 +110,7 @@ func (f *filler) table(into reflect.Value, value any, at *place, key string) {
 		return
 	}
 	known := fields(into.Type())
+	write, fixed := onlyDefaults(key)
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		inner := dotted(key, name)
 		here := at.key(name)
@@ -122,8 +123,20 @@ func (f *filler) table(into reflect.Value, value any, at *place, key string) {
 			f.refuse(here, inner, write)
 			continue
 		}
-		f.fill(into.Field(known[i].index), table[name], here, inner, known[i])
+		value := into.Field(known[i].index)
+		before := reflect.New(value.Type()).Elem()
+		before.Set(value)
+		f.fill(value, table[name], here, inner, known[i])
+		if fixed && !same(before, value) {
+			f.refuse(here, inner, write)
+			value.Set(before)
+		}
 	}
+}
+
+// same compares two values of a key. An empty list is the same as none.
+func same(a, b reflect.Value) bool {
+	return a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 || reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 // refuse notes the use of something that this version doesn't have.
@@ -167,7 +180,7 @@ func fresh(element reflect.Type) reflect.Value {
 	case *Heartbeat:
 		*target = newHeartbeat()
 	case *Condition:
-		*target = newCondition()
+		*target = newPart()
 	}
 	return value.Elem()
 }
@@ -211,7 +224,7 @@ func (f *filler) text(into *string, value any, at *place, key string, rule field
 		f.add(at, key, "wants a text in quotes")
 		return
 	case rule.one != nil && !slices.Contains(rule.one, text):
-		f.add(at, key, "must be %s", choice(rule.one))
+		f.add(at, key, "must be %s", choice(available(key, rule.one)))
 		return
 	case strings.HasSuffix(key, "_env") && text != "" && !isFile(text) && !variableName.MatchString(text):
 		f.add(at, key, "wants the name of an environment variable, or a file that begins with / or ./; the secret itself doesn't belong here")

@@ -52,6 +52,11 @@ func (f *faults) say(at *place, key, sentence string) {
 	f.list = append(f.list, &Error{File: f.file, Line: at.line, Key: key, Say: sentence})
 }
 
+// in reports whether a fault is that of a key in a table.
+func (f *faults) in(table string) bool {
+	return slices.ContainsFunc(f.list, func(e *Error) bool { return strings.HasPrefix(e.Key, table+".") })
+}
+
 // err is the first fault of the file, or nil.
 func (f *faults) err() error {
 	if len(f.list) == 0 {

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// openai is the least that a model other than demo needs, on two lines and without an end of line.
-const openai = "model.provider = \"openai\"\nmodel.name = \"small\""
+// otherModel is the least that a model other than demo needs, on two lines and without an end of line.
+const otherModel = "model.provider = \"openai\"\nmodel.name = \"small\""
 
-const heartbeat = `[[heartbeat]]
+const daily = `[[heartbeat]]
 name = "daily"
 cron = "0 9 * * *"
 for = ["web:me"]
@@ -42,10 +42,10 @@ var faulty = []struct {
 	{"nothing near", "[model]\nqqqqqqq = 1", 2, "model.qqqqqqq", `unknown key "model.qqqqqqq"`, 0},
 	{"secret as a key", "[slack]\n\"xoxb-123456789-a\" = 1", 2, "slack.?", `unknown key "slack.?"`, 0},
 	{"second command", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n\n[[command]]\nname = \"b\"\nruns = [\"b\"]\nrun = [\"b\"]", 7, "command.runs", `unknown key "command.runs"; did you mean "command.run"?`, 0},
-	{"heartbeat", heartbeat + "tmezone = \"UTC\"\ncondition.kind = \"always\"", 6, "heartbeat.tmezone", `unknown key "heartbeat.tmezone"; did you mean "heartbeat.timezone"?`, 0},
-	{"condition", heartbeat + "[heartbeat.condition]\nkind = \"always\"\ncooldwn = \"1h\"", 8, "heartbeat.condition.cooldwn", `unknown key "heartbeat.condition.cooldwn"; did you mean "heartbeat.condition.cooldown"?`, 0},
-	{"second heartbeat's condition", heartbeat + "[heartbeat.condition]\nkind = \"always\"\n" + strings.Replace(heartbeat, "daily", "weekly", 1) + "[heartbeat.condition]\nkind = \"always\"\ncooldown = 1", 15, "heartbeat.condition.cooldown", `heartbeat.condition.cooldown wants a length of time such as "90s", "15m", "72h" or "7d"`, 0},
-	{"inner condition", heartbeat + "[heartbeat.condition]\nkind = \"any\"\nof = [\n { kind = \"always\" },\n { knd = \"always\", kind = \"always\" },\n]", 10, "heartbeat.condition.of.knd", `unknown key "heartbeat.condition.of.knd"; did you mean "heartbeat.condition.of.kind"?`, 0},
+	{"heartbeat", daily + "tmezone = \"UTC\"\ncondition.kind = \"always\"", 6, "heartbeat.tmezone", `unknown key "heartbeat.tmezone"; did you mean "heartbeat.timezone"?`, 0},
+	{"condition", daily + "[heartbeat.condition]\nkind = \"always\"\ncooldwn = \"1h\"", 8, "heartbeat.condition.cooldwn", `unknown key "heartbeat.condition.cooldwn"; did you mean "heartbeat.condition.cooldown"?`, 0},
+	{"second heartbeat's condition", daily + "[heartbeat.condition]\nkind = \"always\"\n" + strings.Replace(daily, "daily", "weekly", 1) + "[heartbeat.condition]\nkind = \"always\"\ncooldown = 1", 15, "heartbeat.condition.cooldown", `heartbeat.condition.cooldown wants a length of time such as "90s", "15m", "72h" or "7d"`, 0},
+	{"inner condition", daily + "[heartbeat.condition]\nkind = \"any\"\nof = [\n { kind = \"always\" },\n { knd = \"always\", kind = \"always\" },\n]", 10, "heartbeat.condition.of.knd", `unknown key "heartbeat.condition.of.knd"; did you mean "heartbeat.condition.of.kind"?`, 0},
 	{"parameter", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n[command.parameters.x]\npatern = \"y\"", 5, "command.parameters.x.patern", `unknown key "command.parameters.x.patern"; did you mean "command.parameters.x.pattern"?`, 0},
 	{"two unknown", "[model]\nx_y_z = 1\n[slack]\nx_y_z = 2\nz_y_x = 2", 2, "model.x_y_z", `unknown key "model.x_y_z"`, 2},
 
@@ -58,7 +58,7 @@ var faulty = []struct {
 	{"text", "data_dir = 1", 1, "data_dir", "data_dir wants a text in quotes", 0},
 	{"flag", "[telemetry]\ncontent = \"no\"", 2, "telemetry.content", "telemetry.content wants true or false", 0},
 	{"list", "[access]\nallow = \"web:me\"", 2, "access.allow", `access.allow wants a list of texts, such as ["one", "two"]`, 0},
-	{"list element", "[fetch]\nhosts = [\n \"a\",\n 1,\n]", 4, "fetch.hosts", "fetch.hosts wants nothing but texts in its list", 0},
+	{"list element", "[access]\nallow = [\n \"web:me\",\n 1,\n]", 4, "access.allow", "access.allow wants nothing but texts in its list", 0},
 	{"table", "\nlimits = 3", 2, "limits", "limits wants a table", 0},
 	{"map", "tools.approve = \"ask\"", 1, "tools.approve", "tools.approve wants a table", 0},
 	{"tables", "[command]\nname = \"a\"", 1, "command", "command wants a list of tables, each begun with [[command]]", 0},
@@ -75,8 +75,8 @@ var faulty = []struct {
 
 	{"provider", "[model]\nprovider = \"gemini\"", 2, "model.provider", `model.provider must be "openai", "anthropic" or "demo"`, 0},
 	{"model without a name", "[model]\nprovider = \"openai\"", 1, "model.name", "model.name is needed: it says which model is to answer", 0},
-	{"money without prices", openai + "\n[limits]\nmax_cost_usd = 1", 4, "limits.max_cost_usd", "limits.max_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
-	{"money with half the prices", openai + "\nmodel.price_in = 1\n[limits]\nuser_daily_cost_usd = 1", 5, "limits.user_daily_cost_usd", "limits.user_daily_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
+	{"money without prices", otherModel + "\n[limits]\nmax_cost_usd = 1", 4, "limits.max_cost_usd", "limits.max_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
+	{"money with half the prices", otherModel + "\nmodel.price_in = 1\n[limits]\nuser_daily_cost_usd = 1", 5, "limits.user_daily_cost_usd", "limits.user_daily_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
 	{"negative money", "[limits]\nmax_cost_usd = -0.01", 2, "limits.max_cost_usd", "limits.max_cost_usd must not be negative", 0},
 	{"negative limit", "[limits]\nmax_tokens = -1", 2, "limits.max_tokens", "limits.max_tokens must not be negative", 0},
 	{"no steps", "[limits]\nmax_steps = 0", 2, "limits.max_steps", "limits.max_steps must be more than 0", 0},
@@ -89,7 +89,7 @@ var faulty = []struct {
 	{"token in place of its name", "[discord]\ntoken_env = \"MTk4.Nzg2.s3cret\"", 2, "discord.token_env", "discord.token_env wants the name of an environment variable, or a file that begins with / or ./; the secret itself doesn't belong here", 0},
 	{"listen", "[web]\nlisten = \"8484\"", 2, "web.listen", `web.listen wants a host and a port, such as "127.0.0.1:8484"`, 0},
 	{"port", "[web]\nlisten = \"127.0.0.1:http\"", 2, "web.listen", `web.listen wants a host and a port, such as "127.0.0.1:8484"`, 0},
-	{"score", "[diary]\nmin_score = 1.5", 2, "diary.min_score", "diary.min_score must be 0 to 1", 0},
+	{"quirk", otherModel + "\nmodel.profile = \"no_stream, magic; known are s3cret\"", 3, "model.profile", "model.profile names a quirk that is not known; known are max_completion_tokens, text_tool_calls, echo_reasoning, no_stream, strict_roles", 0},
 
 	{"name in place of an id", "[access]\nallow = [\n \"slack:T1:U1\",\n \"alice\",\n]", 4, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
 	{"three names", "[access]\nallow = [\"alice\", \"U0ALICE\", \"discord:111\"]", 2, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
@@ -99,6 +99,12 @@ var faulty = []struct {
 	{"every team", "[access]\nallow = [\"slack:*:U1\"]", 2, "access.allow", `access.allow takes "*" only for the last part of an id`, 0},
 	{"all are owners", "[access]\nowners = [\"api:*\"]", 2, "access.owners", `access.owners takes "*" in no id`, 0},
 	{"policy", "[tools]\napprove = { write_file = \"ask\", delete_file = \"never\" }", 2, "tools.approve.delete_file", `tools.approve.delete_file must be "no", "ask", "owner" or "second"`, 0},
+	{"no such tool", "[tools]\napprove = { delet_file = \"owner\" }", 2, "tools.approve.delet_file", `tools.approve.delet_file names no tool; did you mean "delete_file"?`, 0},
+	{"denying no such tool", "[tools]\ndeny = [\n \"write_file\",\n \"Write_File\",\n]", 4, "tools.deny", `tools.deny names no tool; did you mean "write_file"?`, 0},
+	{"only no such tool", "[tools]\nonly = [\"s3cret\"]", 2, "tools.only", "tools.only names no tool; there are ask_person, create_heartbeat, delete_file, list_files, notify, plan, read_file, run_command, stop_heartbeat, write_file", 0},
+	{"only a later tool", "[tools]\nonly = [\"fetch_page\"]", 2, "tools.only", "tools.only names a tool that is not available in this version", 0},
+	{"denying a part of a tool", "[tools]\ndeny = [\"overwrite_file\"]", 2, "tools.deny", "tools.deny names no tool of its own: name write_file, or give it a policy as tools.approve.overwrite_file", 0},
+	{"policy of a command", "[[command]]\nname = \"disk\"\nrun = [\"df\"]\n[tools]\napprove = { disk = \"no\" }", 5, "tools.approve.disk", "tools.approve.disk names a command and no tool: a command has an approve of its own, and run_command is the tool that runs them all", 0},
 	{"scope", "[workspace]\nscope = \"all\"", 2, "workspace.scope", `workspace.scope must be "person" or "shared"`, 0},
 
 	{"command without a name", "\n[[command]]\nrun = [\"a\"]", 2, "command.name", "command.name is needed", 0},
@@ -107,30 +113,63 @@ var faulty = []struct {
 	{"command twice", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n[[command]]\nrun = [\"b\"]\nname = \"a\"", 6, "command.name", "command.name is already taken on line 2", 0},
 	{"command's policy", "[[command]]\nname = \"a\"\nrun = [\"a\"]\n[[command]]\nname = \"b\"\napprove = \"yes\"\nrun = [\"b\"]", 6, "command.approve", `command.approve must be "no", "ask", "owner" or "second"`, 0},
 	{"pattern", "[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = \"[\" }", 4, "command.parameters.x", "command.parameters.x has a pattern that is no regular expression", 0},
+	{"command's name", "[[command]]\nname = \"a b\"\nrun = [\"a\"]", 2, "command.name", "command.name wants 1 to 64 letters, digits, _ or -", 0},
+	{"undeclared parameter", "[[command]]\nname = \"a\"\nrun = [\"a\", \"{s3cret}\"]", 3, "command.run", "command.run wants a program without parameters, then arguments in which each of the parameters stands as {name}, and no other", 0},
+	{"unused parameter", "[[command]]\nname = \"a\"\nparameters = { x = \"y\" }\nrun = [\"a\"]", 4, "command.run", "command.run wants a program without parameters, then arguments in which each of the parameters stands as {name}, and no other", 0},
+	{"parameter as the program", "[[command]]\nname = \"a\"\nparameters = { x = \"y\" }\nrun = [\"{x}\"]", 4, "command.run", "command.run wants a program without parameters, then arguments in which each of the parameters stands as {name}, and no other", 0},
+	{"parameter's name", "[[command]]\nname = \"a\"\nrun = [\"a\", \"{X}\"]\n[command.parameters]\n\nX = \"y\"", 6, "command.parameters.X", `command.parameters.X wants another name: a small letter, then small letters, digits and _, and not "name"`, 0},
+	{"parameter called name", "[[command]]\nname = \"a\"\nrun = [\"a\", \"{name}\"]\nparameters = { name = \"y\" }", 4, "command.parameters.name", `command.parameters.name wants another name: a small letter, then small letters, digits and _, and not "name"`, 0},
 	{"inline commands", "command = [\n { name = \"a\", run = [\"a\"] },\n { name = \"a\", run = [\"a\"] },\n]", 3, "command.name", "command.name is already taken on line 2", 0},
 
-	{"heartbeat without a condition", "\n" + heartbeat, 2, "heartbeat.condition", `heartbeat.condition is needed: without one nothing would hold the model back; kind = "always" wakes at each tick`, 0},
-	{"empty condition", heartbeat + "\n[heartbeat.condition]\n", 7, "heartbeat.condition.kind", `heartbeat.condition.kind is needed: "command", "file", "all", "any" or "always"`, 0},
-	{"condition of another type", heartbeat + "condition = \"always\"", 6, "heartbeat.condition", "heartbeat.condition wants a table", 0},
+	{"heartbeat without a condition", "\n" + daily, 2, "heartbeat.condition", `heartbeat.condition is needed: without one nothing would hold the model back; kind = "always" wakes at each tick`, 0},
+	{"empty condition", daily + "\n[heartbeat.condition]\n", 7, "heartbeat.condition.kind", `heartbeat.condition.kind is needed: "command", "file", "all", "any" or "always"`, 0},
+	{"condition of another type", daily + "condition = \"always\"", 6, "heartbeat.condition", "heartbeat.condition wants a table", 0},
 	{"empty heartbeat", "[[heartbeat]]", 1, "heartbeat.name", "heartbeat.name is needed", 3},
-	{"heartbeat twice", heartbeat + "condition.kind = \"always\"\n" + heartbeat + "condition.kind = \"always\"", 8, "heartbeat.name", "heartbeat.name is already taken on line 2", 0},
-	{"zone", heartbeat + "timezone = \"Mars/Phobos\"\ncondition.kind = \"always\"", 6, "heartbeat.timezone", `heartbeat.timezone wants a zone's name, such as "Europe/Berlin"`, 0},
-	{"end", heartbeat + "until = \"soon\"\ncondition.kind = \"always\"", 6, "heartbeat.until", `heartbeat.until wants a day such as "2027-01-31", or an instant such as "2027-01-31T18:00:00+01:00"`, 0},
-	{"key of another kind", heartbeat + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\nrun = [\"a\"]", 9, "heartbeat.condition.run", `heartbeat.condition.run isn't read by a condition of kind "file"`, 0},
-	{"file without an age", heartbeat + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\ntest = \"older_than\"", 9, "heartbeat.condition.test", "heartbeat.condition.test needs heartbeat.condition.age beside it", 0},
-	{"age for nothing", heartbeat + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\nage = \"1d\"", 9, "heartbeat.condition.age", `heartbeat.condition.age is read only with test = "older_than"`, 0},
-	{"any of none", heartbeat + "[heartbeat.condition]\nkind = \"any\"\nof = []", 8, "heartbeat.condition.of", "heartbeat.condition.of is needed: the list of conditions", 0},
-	{"command condition", heartbeat + "[heartbeat.condition]\nkind = \"command\"", 6, "heartbeat.condition.run", `heartbeat.condition.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
-	{"deep condition", heartbeat + "[heartbeat.condition]\nkind = \"any\"\n[[heartbeat.condition.of]]\nkind = \"all\"\n[[heartbeat.condition.of.of]]\nkind = \"idle\"\nafter = \"1h\"", 11, "heartbeat.condition.of.of.kind", `heartbeat.condition.kind = "idle" is not available in this version`, 0},
+	{"heartbeat twice", daily + "condition.kind = \"always\"\n" + daily + "condition.kind = \"always\"", 8, "heartbeat.name", "heartbeat.name is already taken on line 2", 0},
+	{"zone", daily + "timezone = \"Mars/Phobos\"\ncondition.kind = \"always\"", 6, "heartbeat.timezone", `heartbeat.timezone wants a zone's name, such as "Europe/Berlin"`, 0},
+	{"the machine's zone", daily + "timezone = \"Local\"\ncondition.kind = \"always\"", 6, "heartbeat.timezone", `heartbeat.timezone wants a zone's name, such as "Europe/Berlin"`, 0},
+	{"heartbeat's name", strings.Replace(daily, "daily", "s3cret/a", 1) + "condition.kind = \"always\"", 2, "heartbeat.name", "heartbeat.name: needs 1 to 100 printable bytes, with no : ~ or / in it and no blanks at its ends", 0},
+	{"heartbeat's name with a tilde", strings.Replace(daily, "daily", "a~b", 1) + "condition.kind = \"always\"", 2, "heartbeat.name", "heartbeat.name: needs 1 to 100 printable bytes, with no : ~ or / in it and no blanks at its ends", 0},
+	{"second heartbeat's name", daily + "condition.kind = \"always\"\n" + strings.Replace(daily, "daily", "a:b", 1) + "condition.kind = \"always\"", 8, "heartbeat.name", "heartbeat.name: needs 1 to 100 printable bytes, with no : ~ or / in it and no blanks at its ends", 0},
+	{"cron of six fields", cron("0 0 9 * * *"), 3, "heartbeat.cron", "heartbeat.cron has 6 fields and needs five: minute, hour, day of month, month, day of week", 0},
+	{"cron out of range", cron("0 24 * * *"), 3, "heartbeat.cron", "heartbeat.cron has a field that cannot be read, for the hour; the five are minute, hour, day of month, month, day of week", 0},
+	{"cron of no sense", cron("0 9 * * s3cret"), 3, "heartbeat.cron", "heartbeat.cron has a field that cannot be read, for the day of week; the five are minute, hour, day of month, month, day of week", 0},
+	{"cron that never comes", cron("0 9 31 2 *"), 3, "heartbeat.cron", "heartbeat.cron fits no date, so it would never fall due", 0},
+	{"cron with a zone", cron("CRON_TZ=UTC 0 9 * * *"), 3, "heartbeat.cron", "heartbeat.cron holds a time zone, which belongs into heartbeat.timezone", 0},
+	{"no interval", cron("@every s3cret"), 3, "heartbeat.cron", `heartbeat.cron wants a length of time after @every, one second to ten years, such as "@every 10m" or "@every 1h30m"`, 0},
+	{"no such word", cron("@s3cret"), 3, "heartbeat.cron", `heartbeat.cron knows "@hourly", "@daily", "@weekly", "@monthly", "@yearly" and "@every 10m"`, 0},
+	{"heartbeat's tool", daily + "tools = [\n \"run_command\",\n \"run_comand\",\n]\ncondition.kind = \"always\"", 8, "heartbeat.tools", `heartbeat.tools names no tool; did you mean "run_command"?`, 0},
+	{"heartbeat's tool in conversations only", daily + "tools = [\"create_heartbeat\"]\ncondition.kind = \"always\"", 6, "heartbeat.tools", "heartbeat.tools names a tool that is not offered when a heartbeat wakes", 0},
+	{"person twice", strings.Replace(daily, "[\"web:me\"]", "[\"web:me\", \"web:me\"]", 1) + "condition.kind = \"always\"", 4, "heartbeat.for", "heartbeat.for: the name is empty or stands there twice", 0},
+	{"always in a list", daily + "[heartbeat.condition]\nkind = \"any\"\nof = [\n { kind = \"file\", path = \"a\" },\n { kind = \"always\" },\n]", 10, "heartbeat.condition.of.kind", "heartbeat.condition.of.kind: always cannot stand in a list", 0},
+	{"cooldown in a list", daily + "[heartbeat.condition]\nkind = \"any\"\nof = [\n { kind = \"file\", path = \"a\", cooldown = \"1h\" },\n]", 9, "heartbeat.condition.of", "heartbeat.condition.of: on, cooldown and timeout belong to the outermost condition", 0},
+	{"no such kind", daily + "[heartbeat.condition]\nkind = \"s3cret\"", 7, "heartbeat.condition.kind", `heartbeat.condition.kind must be "command", "file", "all", "any" or "always"`, 0},
+	{"end", daily + "until = \"soon\"\ncondition.kind = \"always\"", 6, "heartbeat.until", `heartbeat.until wants a day such as "2027-01-31", or an instant such as "2027-01-31T18:00:00+01:00"`, 0},
+	{"key of another kind", daily + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\nrun = [\"a\"]", 9, "heartbeat.condition.run", `heartbeat.condition.run isn't read by a condition of kind "file"`, 0},
+	{"file without an age", daily + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\ntest = \"older_than\"", 9, "heartbeat.condition.test", "heartbeat.condition.test needs heartbeat.condition.age beside it", 0},
+	{"age for nothing", daily + "[heartbeat.condition]\nkind = \"file\"\npath = \"x\"\nage = \"1d\"", 9, "heartbeat.condition.age", `heartbeat.condition.age is read only with test = "older_than"`, 0},
+	{"any of none", daily + "[heartbeat.condition]\nkind = \"any\"\nof = []", 8, "heartbeat.condition.of", "heartbeat.condition.of is needed: the list of conditions", 0},
+	{"command condition", daily + "[heartbeat.condition]\nkind = \"command\"", 6, "heartbeat.condition.run", `heartbeat.condition.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
+	{"deep condition", daily + "[heartbeat.condition]\nkind = \"any\"\n[[heartbeat.condition.of]]\nkind = \"all\"\n[[heartbeat.condition.of.of]]\nkind = \"idle\"\nafter = \"1h\"", 11, "heartbeat.condition.of.of.kind", `heartbeat.condition.kind = "idle" is not available in this version`, 0},
 
-	{"fallbacks", openai + "\n[[model.fallbacks]]\nprovider = \"demo\"", 3, "model.fallbacks", "model.fallbacks is not available in this version", 0},
-	{"anthropic", "[model]\nprovider = \"anthropic\"", 2, "model.provider", `model.provider = "anthropic" is not available in this version`, 0},
+	{"fallbacks", otherModel + "\n[[model.fallbacks]]\nprovider = \"demo\"", 3, "model.fallbacks", "model.fallbacks is not available in this version", 0},
 	{"postgres", "[store]\nkind = \"postgres\"\nurl_env = \"PG\"", 2, "store.kind", `store.kind = "postgres" is not available in this version`, 1},
 	{"hooks", "\n[[hook]]\nat = \"before_tool\"", 2, "hook", "[[hook]] is not available in this version", 0},
 	{"attention", "[attention]\nquiet = \"22:00-07:00\"", 1, "attention", "[attention] is not available in this version", 0},
-	{"http condition", heartbeat + "[heartbeat.condition]\nkind = \"http\"\nurl = \"x\"", 7, "heartbeat.condition.kind", `heartbeat.condition.kind = "http" is not available in this version`, 0},
+	{"http condition", daily + "[heartbeat.condition]\nkind = \"http\"\nurl = \"x\"", 7, "heartbeat.condition.kind", `heartbeat.condition.kind = "http" is not available in this version`, 0},
+
+	{"discord", "[discord]\n\ntoken_env = \"DISCORD_TOKEN\"", 3, "discord.token_env", "[discord] is not available in this version", 0},
+	{"fetch", "[fetch]\nhosts = [\"example.org\"]", 2, "fetch.hosts", "[fetch] is not available in this version", 0},
+	{"diary", "diary = { embedder = \"openai\", model = \"x\" }", 1, "diary.embedder", "[diary] is not available in this version", 1},
+	{"score", "[diary]\nmin_score = 1.5", 2, "diary.min_score", "[diary] is not available in this version", 0},
+	{"telemetry", "[telemetry]\nprometheus = true\ncontent = true", 3, "telemetry.content", "[telemetry] is not available in this version", 0},
 
 	{"first by line", "[tools]\napprove = { a = \"x\" }\n[limits]\nbad_key_here = 1\nmax_steps = -1", 2, "tools.approve.a", `tools.approve.a must be "no", "ask", "owner" or "second"`, 2},
+}
+
+// cron is a heartbeat with this cron spec on line 3.
+func cron(spec string) string {
+	return strings.Replace(daily, "0 9 * * *", spec, 1) + "condition.kind = \"always\""
 }
 
 func TestFaultsNameLineAndKey(t *testing.T) {
@@ -170,7 +209,7 @@ func TestEveryUnavailableFeatureIsRefused(t *testing.T) {
 	for _, feature := range unavailable {
 		document := fmt.Sprintf("%s = %q", feature.key, feature.value)
 		if inner, ok := strings.CutPrefix(feature.key, "heartbeat."); ok {
-			document = fmt.Sprintf("%s%s = %q", heartbeat, inner, feature.value)
+			document = fmt.Sprintf("%s%s = %q", daily, inner, feature.value)
 		}
 		_, err := load(t, document)
 		if err == nil || !strings.HasSuffix(err.Error(), feature.write+" is not available in this version") {
@@ -239,8 +278,8 @@ func FuzzRead(f *testing.F) {
 		"%s", "%s = 1", "[%s]", "[[%s]]", "x = %s", "model.name = \"%s", "model = { %s", "[model]\nprovider = \"%s\"", "slack.bot_token_env = \"%s\"",
 		"\"%s\".x = 1", "model.\"%s\" = 1", "tools.approve.\"%s\" = 1", "tools.approve = { x = \"%s\" }", "access.allow = [\"%s\"]", "%s = 1\n%s = 1", "[\"%s\"]\n[\"%s\"]",
 		"web.listen = \"%s\"", "limits.turn_timeout = \"%s\"", "model.base_url = \"https://%s@x\"", "model.base_url = \"%s:%%zz\"", "command = [{name=\"%s\"},{name=\"%s\"}]",
-		"[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = \"(%s\" }", "[[command]]\nparameters.\"%s\" = \"(\"", heartbeat + "timezone = \"%s\"",
-		heartbeat + "until = \"%s\"", heartbeat + "condition.kind = \"%s\"", "\xef\xbb\xbf[model]", "a = 1e999", "x = [[[[]]]]", "\x00",
+		"[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = \"(%s\" }", "[[command]]\nparameters.\"%s\" = \"(\"", daily + "timezone = \"%s\"",
+		daily + "until = \"%s\"", daily + "condition.kind = \"%s\"", "\xef\xbb\xbf[model]", "a = 1e999", "x = [[[[]]]]", "\x00",
 	} {
 		f.Add(strings.ReplaceAll(seed, "%s", secret))
 	}

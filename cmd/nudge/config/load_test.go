@@ -5,12 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"pgregory.net/rapid"
+
+	"nudge/schedule"
 )
 
 // load writes a config file into a folder of its own and loads it.
@@ -62,7 +65,7 @@ timezone = "Europe/Berlin"
 for = ["web:me"]
 prompt = "look"
 until = 2030-01-31
-condition = { kind = "any", of = [ { kind = "always" }, { kind = "file", path = "x" } ] }
+condition = { kind = "any", of = [ { kind = "command", run = ["a"] }, { kind = "file", path = "x" } ] }
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +93,8 @@ condition = { kind = "any", of = [ { kind = "always" }, { kind = "file", path = 
 		Name: "daily", Cron: "0 9 * * *", Timezone: "Europe/Berlin", For: []string{"web:me"}, Prompt: "look",
 		Until: "2030-01-31", Missed: "once", Grace: Duration(time.Hour),
 		Condition: Condition{Kind: "any", On: "change", Test: "exists", Of: []Condition{
-			{Kind: "always", On: "change", Test: "exists"},
-			{Kind: "file", On: "change", Test: "exists", Path: "x"},
+			{Kind: "command", Test: "exists", Run: []string{"a"}},
+			{Kind: "file", Test: "exists", Path: "x"},
 		}},
 	}}
 	if !reflect.DeepEqual(c, want) {
@@ -251,7 +254,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 		want := base()
 		want.File = c.File
 		// An empty list or table in the file means the same as none.
-		for _, list := range []*[]string{&c.Access.Allow, &c.Access.Owners, &c.Tools.Only, &c.Tools.Deny, &c.Fetch.Hosts} {
+		for _, list := range []*[]string{&c.Access.Allow, &c.Access.Owners, &c.Tools.Only, &c.Tools.Deny} {
 			if len(*list) == 0 {
 				*list = nil
 			}
@@ -297,7 +300,8 @@ func collect(at *place, key string, shown map[string]bool) {
 // exempt reports whether a key belongs to something that this version doesn't have.
 func exempt(key string) bool {
 	for part := key; part != ""; part = part[:max(0, strings.LastIndexByte(part, '.'))] {
-		if _, yes := notYet(part, ""); yes {
+		_, missing := notYet(part, "")
+		if _, fixed := onlyDefaults(part); fixed || missing {
 			return true
 		}
 	}
@@ -424,5 +428,90 @@ func TestMoment(t *testing.T) {
 	}
 	if _, err := Moment("s3cret").In(berlin); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a moment that is none: %v", err)
+	}
+}
+
+func TestScheduledHeartbeats(t *testing.T) {
+	h := newHeartbeat()
+	h.Name, h.Cron, h.Prompt, h.Timezone, h.Until = "a", "@daily", "look", "Asia/Tokyo", "2030-01-31"
+	h.Condition.Kind = "any"
+	h.Condition.Of = []Condition{newPart(), newPart()}
+	h.Condition.Of[0].Kind, h.Condition.Of[0].Run = "command", []string{"a"}
+	h.Condition.Of[1].Kind, h.Condition.Of[1].Path = "file", "b"
+	beat, err := h.Scheduled("web:me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beat.Validate(); err != nil {
+		t.Errorf("the schedule refuses it: %v", err)
+	}
+	if got := beat.Until.Format(time.RFC3339); got != "2030-01-31T15:00:00Z" {
+		t.Errorf("its day ends at %s", got)
+	}
+	if !slices.Equal(beat.For, []string{"web:me"}) {
+		t.Errorf("it is for %q", beat.For)
+	}
+	h.For, h.Until, h.Timezone = []string{"api:x"}, "", ""
+	if beat, err = h.Scheduled("web:me"); err != nil || !beat.Until.IsZero() || !slices.Equal(beat.For, []string{"api:x"}) {
+		t.Errorf("without an end it is %+v, %v", beat, err)
+	}
+	for _, wrong := range []Heartbeat{{Until: "soon"}, {Until: "2030-01-31", Timezone: "Mars/Phobos"}} {
+		if _, err := wrong.Scheduled("web:me"); err == nil {
+			t.Errorf("%+v is taken", wrong)
+		}
+	}
+}
+
+// TestCronFaultsAreToldWithoutTheSpec draws specs that are nearly right: one that the schedule refuses has a fault
+// that is told and holds no word of it, and the config is refused exactly when the schedule would refuse it.
+func TestCronFaultsAreToldWithoutTheSpec(t *testing.T) {
+	field := rapid.SampledFrom([]string{"*", "0", "5", "31", "62", "*/7", "1-5", "9-2", "mon", "q7q", "1,,2", "?", "-", "2/"})
+	rapid.Check(t, func(t *rapid.T) {
+		spec := strings.Join(rapid.SliceOfN(field, 4, 6).Draw(t, "fields"), " ")
+		if rapid.Bool().Draw(t, "word") {
+			spec = rapid.SampledFrom([]string{"@every 5m", "@every -5m", "@every q7q", "@q7q", "@daily", "TZ=UTC 1 1 1 1 1"}).Draw(t, "spec")
+		}
+		_, refused := schedule.ParseCron(spec, "")
+		_, err := read("c", "/", []byte(cron(spec)))
+		if (err == nil) != (refused == nil) {
+			t.Fatalf("%q: the config says %v, the schedule %v", spec, err, refused)
+		}
+		if err != nil && strings.Contains(err.Error(), "q7q") {
+			t.Fatalf("%q is quoted: %v", spec, err)
+		}
+	})
+}
+
+func TestDefaultsOfWhatIsNotThereMayBeWritten(t *testing.T) {
+	c, err := load(t, `
+[discord]
+token_env = ""
+[fetch]
+hosts = []
+[diary]
+embedder = "local"
+min_score = 0
+[telemetry]
+prometheus = true
+otlp_endpoint = ""
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := base()
+	if c.Discord != want.Discord || c.Diary != want.Diary || c.Telemetry != want.Telemetry || len(c.Fetch.Hosts) != 0 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestEveryToolMayBeNamed(t *testing.T) {
+	c, err := load(t, `
+[tools]
+only = ["read_file", "ask_person", "plan", "notify", "run_command"]
+deny = ["delegate", "list_files"]
+approve = { overwrite_file = "owner", run_command = "second", fetch_page = "ask", write_file = "no", create_heartbeat = "owner" }
+`)
+	if err != nil || len(c.Tools.Approve) != 5 {
+		t.Errorf("%+v, %v", c.Tools, err)
 	}
 }

@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // unavailable lists what the file may come to say but this version can't do. Using it is a fault: a guard that is
 // written down and silently not there would be worse than none. A line is dropped when its feature is built.
@@ -17,12 +20,28 @@ var unavailable = []struct {
 	{key: "attention", write: "[attention]"},
 	{key: "gauge", write: "[[gauge]]"},
 	{key: "model.fallbacks", write: "model.fallbacks"},
-	{key: "model.provider", value: "anthropic", write: `model.provider = "anthropic"`},
 	{key: "store.kind", value: "postgres", write: `store.kind = "postgres"`},
 	{key: "store.url_env", write: "store.url_env"},
 	{key: "heartbeat.condition.kind", value: "http", write: `heartbeat.condition.kind = "http"`},
 	{key: "heartbeat.condition.kind", value: "expr", write: `heartbeat.condition.kind = "expr"`},
 	{key: "heartbeat.condition.kind", value: "idle", write: `heartbeat.condition.kind = "idle"`},
+}
+
+// fixed lists the tables that do nothing in this version. Their keys may be written with their defaults, which ask for
+// nothing. A line is dropped when its feature is built.
+var fixed = []string{"discord", "fetch", "diary", "telemetry"}
+
+// onlyDefaults reports whether a table's keys may hold nothing but their defaults, and how the table is written.
+func onlyDefaults(table string) (write string, yes bool) {
+	return "[" + table + "]", slices.Contains(fixed, table)
+}
+
+// available are the words for a key that this version knows.
+func available(key string, words []string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(word string) bool {
+		_, missing := notYet(key, word)
+		return missing
+	})
 }
 
 // notYet reports whether a key, or a key with this value, is not available, and how it is written. Conditions inside

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"nudge/agent/compact"
+	"nudge/agent/model"
+	"nudge/agent/model/anthropic"
+	"nudge/agent/model/demo"
+	"nudge/agent/model/openai"
+	"nudge/bot"
+	"nudge/bot/slack"
+	"nudge/cmd/nudge/config"
+)
+
+// parts are what the config asks for and what can be made of it without the data file and the network. Making them
+// reads the secrets.
+type parts struct {
+	model    model.Model
+	slack    bot.Adapter // nil when Slack is off, or cannot be set up
+	apiToken string      // "" turns POST /api/messages off
+	lacking  error       // what was asked for and cannot be set up, while the rest goes on
+}
+
+// part makes one of them.
+type part struct {
+	name    string
+	serving bool // only serve needs it
+	spare   bool // the rest goes on without it
+	make    func(c config.Config, log *slog.Logger, into *parts) (say string, err error)
+}
+
+// allParts is the one list of what is made, for those who make it and for the doctor, who looks at each.
+var allParts = []part{
+	{name: "model", make: makeModel},
+	{name: "slack", serving: true, spare: true, make: makeSlack},
+	{name: "web", serving: true, make: makeWeb},
+}
+
+// assemble makes the parts, those of serve only when it is to serve. The error is that of the first that is wrong and
+// cannot be spared.
+func assemble(c config.Config, serving bool, log *slog.Logger) (parts, error) {
+	var made parts
+	for _, p := range allParts {
+		if p.serving && !serving {
+			continue
+		}
+		_, err := p.make(c, log, &made)
+		switch {
+		case err != nil && p.spare:
+			log.Error("going on without "+p.name, "error", inFile(c, err))
+			made.lacking = errors.Join(made.lacking, err)
+		case err != nil:
+			return parts{}, inFile(c, err)
+		}
+	}
+	if serving && c.Web.Listen == "" && made.slack == nil {
+		return parts{}, inFile(c, errNothingToServe)
+	}
+	return made, nil
+}
+
+var errNothingToServe = errors.New("there is nothing to serve: web.listen is empty and Slack is not configured")
+
+// inFile names the config file in an error of something that it says.
+func inFile(c config.Config, err error) error {
+	if c.File == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", c.File, err)
+}
+
+func makeModel(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {
+	into.model, err = newModel(c.Model)
+	return modelName(c.Model), err
+}
+
+// makeSlack makes the adapter, which refuses tokens of the wrong kind.
+func makeSlack(c config.Config, log *slog.Logger, into *parts) (say string, err error) {
+	if c.Slack.BotTokenEnv == "" {
+		return "off", nil
+	}
+	botToken, err := config.Secret(c.Slack.BotTokenEnv)
+	if err != nil {
+		return "", fmt.Errorf("slack.bot_token_env: %w", err)
+	}
+	appToken, err := config.Secret(c.Slack.AppTokenEnv)
+	if err != nil {
+		return "", fmt.Errorf("slack.app_token_env: %w", err)
+	}
+	adapter, err := slack.New(slack.Config{BotToken: botToken, AppToken: appToken, APIURL: c.Slack.APIURL, Log: log})
+	if err != nil {
+		return "", fmt.Errorf("%w; look at slack.bot_token_env (%s) and slack.app_token_env (%s)", err, c.Slack.BotTokenEnv, c.Slack.AppTokenEnv)
+	}
+	into.slack = &slackOf{adapter, c.Slack}
+	return "both tokens are there and of the right kind; whether Slack takes them shows when it serves", nil
+}
+
+// slackOf is the adapter, whose errors tell where its tokens come from.
+type slackOf struct {
+	*slack.Slack
+	config config.Slack
+}
+
+// Listen is the adapter's.
+func (s *slackOf) Listen(ctx context.Context, in bot.Receiver) error {
+	if err := s.Slack.Listen(ctx, in); err != nil {
+		return fmt.Errorf("%w; the tokens are those of %s and %s", err, s.config.BotTokenEnv, s.config.AppTokenEnv)
+	}
+	return nil
+}
+
+func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {
+	switch {
+	case c.Web.Listen == "":
+		return "off", nil
+	case c.Web.APITokenEnv == "":
+		return c.Web.Listen + ", without POST /api/messages", nil
+	}
+	into.apiToken, err = config.Secret(c.Web.APITokenEnv)
+	if err != nil {
+		return "", fmt.Errorf("web.api_token_env: %w", err)
+	}
+	return c.Web.Listen + ", with POST /api/messages", nil
+}
+
+// defaultBaseURL is where provider "openai" is asked when no base_url is given.
+const defaultBaseURL = "https://api.openai.com/v1"
+
+func newModel(c config.Model) (model.Model, error) {
+	switch c.Provider {
+	case "demo":
+		return demo.New(), nil
+	case "anthropic":
+		return newAnthropic(c)
+	case "openai":
+		profile, err := openai.ParseProfile(c.Profile)
+		if err != nil {
+			return nil, fmt.Errorf("model.profile: %w", err)
+		}
+		key, err := modelKey(c)
+		if err != nil {
+			return nil, err
+		}
+		base := c.BaseURL
+		if base == "" {
+			base = defaultBaseURL
+		}
+		return openai.New(openai.Config{
+			BaseURL: base, Model: c.Name, Key: key, Profile: profile, Stream: true,
+			CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout), HTTP: modelHTTP(),
+		})
+	}
+	return nil, fmt.Errorf("model.provider: %q is not available in this version", c.Provider)
+}
+
+func newAnthropic(c config.Model) (model.Model, error) {
+	profile, err := anthropic.ParseProfile(c.Profile)
+	if err != nil {
+		return nil, fmt.Errorf("model.profile: %w", err)
+	}
+	key, err := modelKey(c)
+	if err != nil {
+		return nil, err
+	}
+	return anthropic.New(anthropic.Config{
+		BaseURL: c.BaseURL, Model: c.Name, Key: key, Profile: profile, Stream: true, MaxOutput: c.MaxOutput,
+		CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout), HTTP: modelHTTP(),
+	})
+}
+
+// modelKey is the provider's key; "" when none is configured.
+func modelKey(c config.Model) (string, error) {
+	if c.APIKeyEnv == "" {
+		return "", nil
+	}
+	key, err := config.Secret(c.APIKeyEnv)
+	if err != nil {
+		return "", fmt.Errorf("model.api_key_env: %w", err)
+	}
+	return key, nil
+}
+
+// counter counts tokens as the configured model does, as far as that is known.
+func counter(c config.Model) compact.Counter {
+	if c.Provider == "openai" && (strings.HasPrefix(c.Name, "gpt-") || strings.HasPrefix(c.Name, "o")) {
+		return compact.NewCounter(compact.O200k)
+	}
+	return compact.NewCounter(compact.Estimate)
+}
+
+// modelConnections is how many connections to the model's server are kept for the next call. Go's own limit of two makes
+// the answers of a busy hour dial anew each time.
+const modelConnections = 64
+
+func modelHTTP() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = modelConnections
+	return &http.Client{Transport: transport}
+}
+
+// modelHost is the host of the model's server; "" for a model that has none.
+func modelHost(c config.Model) string {
+	base := c.BaseURL
+	switch {
+	case base == "" && c.Provider == "openai":
+		base = defaultBaseURL
+	case base == "" && c.Provider == "anthropic":
+		base = anthropic.DefaultBaseURL
+	}
+	address, err := url.Parse(base)
+	if err != nil || c.Provider == "demo" {
+		return ""
+	}
+	return address.Host
+}
