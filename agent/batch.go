@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"nudge/memory"
@@ -168,10 +169,13 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 			continue
 		}
 		works = append(works, w)
-		err = a.add(toolCallEntry{
+		calling := toolCallEntry{
 			Turn: w.in.Turn, Run: a.state.turn.run, Call: c.ID, Tool: w.tool.Name, Effect: w.effect(), Key: w.in.Key,
-		})
-		if err != nil {
+		}
+		if !json.Valid([]byte(c.Arguments)) || !strings.HasPrefix(strings.TrimSpace(c.Arguments), "{") {
+			calling.Arguments = string(c.arguments)
+		}
+		if err := a.add(calling); err != nil {
 			return err
 		}
 	}

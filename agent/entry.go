@@ -129,6 +129,8 @@ type toolCallEntry struct {
 	Effect Effect `json:"effect"`
 	Key    string `json:"key"`
 	Card   string `json:"card,omitempty"` // of a parked call, which runs after its turn
+	// Arguments is what was made of arguments that were not written as one JSON object, so that the model reads back what ran.
+	Arguments string `json:"arguments,omitempty"`
 }
 
 type progressEntry struct {

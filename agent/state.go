@@ -168,6 +168,9 @@ func (s *state) apply(e entry, at time.Time) {
 				t.toolCalls++
 			}
 			c.begun, c.effect, c.key = true, e.Effect, e.Key
+			if e.Arguments != "" {
+				s.rewrite(c, e.Arguments)
+			}
 		}
 	case *toolResultEntry:
 		s.result(e)
@@ -332,6 +335,18 @@ func (s *state) cutOff() {
 		s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text})
 	}
 	s.turn.batch = nil
+}
+
+// rewrite puts other arguments into a call of the newest answer, which has not been sent back yet.
+func (s *state) rewrite(c *call, arguments string) {
+	c.Arguments = arguments
+	answer := &s.view[len(s.view)-1]
+	answer.Calls = slices.Clone(answer.Calls)
+	for i := range answer.Calls {
+		if answer.Calls[i].ID == c.ID {
+			answer.Calls[i].Arguments = arguments
+		}
+	}
 }
 
 // say adds a message to the view.

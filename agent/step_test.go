@@ -403,6 +403,20 @@ func TestStopBeforeTheModelAnswersChargesTheReserve(t *testing.T) {
 	})
 }
 
+func TestTheModelReadsBackTheArgumentsThatRan(t *testing.T) {
+	d := &deeds{}
+	fenced := model.Call{ID: "c1", Name: "look", Arguments: "```json\n{\"x\": \"a\"}\n```"}
+	w, m := fresh(t, once(fenced), d.tool("look", agent.Read, ""))
+	w.Say("go")
+	w.Rest()
+	if got := m.Requests()[1].Messages[1].Calls[0].Arguments; got != `{"x":"a"}` {
+		t.Errorf("the model reads back %q", got)
+	}
+	if got := resultOf(t, m, "c1"); got != `look done with {"x":"a"}` {
+		t.Errorf("the result is %q", got)
+	}
+}
+
 func TestToolsFailInWords(t *testing.T) {
 	boom := agenttest.Tool("boom", agent.Effectful, "", func(context.Context, agent.Invocation) (agent.Result, error) { panic("secret /etc/path") })
 	fails := agenttest.Tool("fails", agent.Read, "", func(context.Context, agent.Invocation) (agent.Result, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -95,26 +94,15 @@ func makeSlack(c config.Config, log *slog.Logger, into *parts) (say string, err 
 	if err != nil {
 		return "", fmt.Errorf("slack.app_token_env: %w", err)
 	}
-	adapter, err := slack.New(slack.Config{BotToken: botToken, AppToken: appToken, APIURL: c.Slack.APIURL, Log: log})
+	adapter, err := slack.New(slack.Config{
+		BotToken: botToken, AppToken: appToken, APIURL: c.Slack.APIURL, Log: log,
+		BotTokenFrom: c.Slack.BotTokenEnv, AppTokenFrom: c.Slack.AppTokenEnv,
+	})
 	if err != nil {
-		return "", fmt.Errorf("%w; look at slack.bot_token_env (%s) and slack.app_token_env (%s)", err, c.Slack.BotTokenEnv, c.Slack.AppTokenEnv)
+		return "", err
 	}
-	into.slack = &slackOf{adapter, c.Slack}
+	into.slack = adapter
 	return "both tokens are there and of the right kind; whether Slack takes them shows when it serves", nil
-}
-
-// slackOf is the adapter, whose errors tell where its tokens come from.
-type slackOf struct {
-	*slack.Slack
-	config config.Slack
-}
-
-// Listen is the adapter's.
-func (s *slackOf) Listen(ctx context.Context, in bot.Receiver) error {
-	if err := s.Slack.Listen(ctx, in); err != nil {
-		return fmt.Errorf("%w; the tokens are those of %s and %s", err, s.config.BotTokenEnv, s.config.AppTokenEnv)
-	}
-	return nil
 }
 
 func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {
@@ -198,11 +186,11 @@ func counter(c config.Model) compact.Counter {
 
 // modelConnections is how many connections to the model's server are kept for the next call. Go's own limit of two makes
 // the answers of a busy hour dial anew each time.
-const modelConnections = 64
+const modelConnections = 1024
 
 func modelHTTP() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = modelConnections
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = modelConnections, modelConnections
 	return &http.Client{Transport: transport}
 }
 

@@ -31,7 +31,7 @@ type Draft interface {
 // begins with a brace is one whole answer, what begins with an angle bracket is a page for people, the rest is a stream.
 func read(ctx context.Context, body *watched, kind string, limit int64, d Draft) *model.Error {
 	in := &io.LimitedReader{R: body, N: limit}
-	buf := bufio.NewReaderSize(in, 64<<10)
+	buf := bufio.NewReaderSize(in, 8<<10)
 	first, err := skipBlank(buf)
 	var fault *model.Error
 	switch {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"nudge/agent/model/anthropic"
 	"nudge/agent/model/openai"
 )
 
@@ -36,15 +37,18 @@ func checkModel(c *Config, at *place, f *faults) {
 		f.add(model.key("max_output"), "model.max_output", "must be less than model.context_window")
 	}
 	checkAddress(c.Model.BaseURL, model, "model", "base_url", f)
-	checkProfile(c.Model.Profile, model, f)
+	checkProfile(c.Model, model, f)
 	limits := at.key("limits")
 	checkMoney(c.Limits.MaxCostUSD, c.Model.PricesKnown, limits, "max_cost_usd", f)
 	checkMoney(c.Limits.UserDailyCostUSD, c.Model.PricesKnown, limits, "user_daily_cost_usd", f)
 }
 
-// checkProfile refuses quirks that no server is known to have.
-func checkProfile(profile string, model *place, f *faults) {
-	_, err := openai.ParseProfile(profile)
+// checkProfile refuses quirks that the provider's servers are not known to have.
+func checkProfile(c Model, model *place, f *faults) {
+	_, err := openai.ParseProfile(c.Profile)
+	if c.Provider == "anthropic" {
+		_, err = anthropic.ParseProfile(c.Profile)
+	}
 	if err == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -513,5 +514,14 @@ approve = { overwrite_file = "owner", run_command = "second", fetch_page = "ask"
 `)
 	if err != nil || len(c.Tools.Approve) != 5 {
 		t.Errorf("%+v, %v", c.Tools, err)
+	}
+}
+
+func TestEachProviderHasItsQuirks(t *testing.T) {
+	for provider, profile := range map[string]string{"openai": "text_tool_calls, no_stream", "anthropic": "no_cache, bearer", "demo": ""} {
+		c, err := load(t, fmt.Sprintf("[model]\nprovider = %q\nname = \"x\"\nprofile = %q\n", provider, profile))
+		if err != nil || c.Model.Profile != profile {
+			t.Errorf("%s: %q, %v", provider, c.Model.Profile, err)
+		}
 	}
 }
