@@ -45,7 +45,8 @@ type Hub struct {
 	failed   error             // of adapters that ended with one
 	queues   map[string]*queue // by conversation; only those with something to say
 	cursor   uint64            // the last parcel that was looked at
-	live     []agent.Reply     // progress that is not queued yet
+	live     []placed          // progress that is not queued yet
+	progress int               // how much there has been
 	taken    map[uint64]bool   // parcels that are in a queue or being said
 	asked    int               // looks asked for
 	looked   int               // of these, how many were begun and have ended
@@ -199,10 +200,47 @@ func (h *Hub) Outgoing() {
 // Live says progress, in its place among what is said in the conversation: behind all that is in the outbox now. It
 // does not block.
 func (h *Hub) Live(r agent.Reply) {
+	behind := h.newest()
 	h.mu.Lock()
-	h.live = append(h.live, r)
+	h.progress++
+	h.live = append(h.live, placed{r, behind, h.progress})
 	h.mu.Unlock()
 	h.Outgoing()
+}
+
+// placed is progress and the parcel behind which it comes.
+type placed struct {
+	reply  agent.Reply
+	behind uint64
+	number int // among all progress
+}
+
+// newest is the last parcel that is in the outbox now.
+func (h *Hub) newest() (id uint64) {
+	h.mu.Lock()
+	id = h.cursor
+	h.mu.Unlock()
+	err := h.Store.View(context.Background(), func(tx memory.Tx) error {
+		return tx.Outbox().List(id, func(p memory.Parcel) error {
+			id = p.ID
+			return nil
+		})
+	})
+	if err != nil {
+		h.Log.Error("cannot look into the outbox", "error", err)
+	}
+	return id
+}
+
+// enqueueLive queues the progress that comes before a parcel, and all up to a number. The caller holds mu.
+func (h *Hub) enqueueLive(before uint64, number int) {
+	for len(h.live) > 0 && (h.live[0].behind < before || h.live[0].number <= number) {
+		r := h.live[0].reply
+		h.live = h.live[1:]
+		if adapter := h.serves(r.Address); adapter != nil {
+			h.enqueue(item{adapter: adapter, reply: r})
+		}
+	}
 }
 
 // others are the adapters besides the one that speaks that reside in a conversation, such as a second terminal.
@@ -244,8 +282,7 @@ func (h *Hub) pump(ctx context.Context) {
 		case <-h.look:
 		}
 		h.mu.Lock()
-		asked, cursor, live := h.asked, h.cursor, h.live
-		h.live = nil
+		asked, cursor, progress := h.asked, h.cursor, h.progress
 		h.mu.Unlock()
 		var parcels []memory.Parcel
 		err := h.Store.View(ctx, func(tx memory.Tx) error {
@@ -260,11 +297,7 @@ func (h *Hub) pump(ctx context.Context) {
 		}
 		h.dispatch(cursor, parcels)
 		h.mu.Lock()
-		for _, r := range live {
-			if adapter := h.serves(r.Address); adapter != nil {
-				h.enqueue(item{adapter: adapter, reply: r})
-			}
-		}
+		h.enqueueLive(0, progress) // whatever it came behind was in this look
 		h.looked = asked
 		h.quiet.Broadcast()
 		h.mu.Unlock()
@@ -280,6 +313,7 @@ func (h *Hub) dispatch(cursor uint64, parcels []memory.Parcel) {
 		return
 	}
 	for _, p := range parcels {
+		h.enqueueLive(p.ID, 0)
 		h.cursor = p.ID
 		adapter := h.serves(p.Conversation)
 		if adapter == nil || p.State == stateDead || h.taken[p.ID] {

@@ -89,7 +89,7 @@ var faulty = []struct {
 	{"token in place of its name", "[discord]\ntoken_env = \"MTk4.Nzg2.s3cret\"", 2, "discord.token_env", "discord.token_env wants the name of an environment variable, or a file that begins with / or ./; the secret itself doesn't belong here", 0},
 	{"listen", "[web]\nlisten = \"8484\"", 2, "web.listen", `web.listen wants a host and a port, such as "127.0.0.1:8484"`, 0},
 	{"port", "[web]\nlisten = \"127.0.0.1:http\"", 2, "web.listen", `web.listen wants a host and a port, such as "127.0.0.1:8484"`, 0},
-	{"quirk of another provider", "[model]\nprovider = \"anthropic\"\nname = \"x\"\nprofile = \"no_cache, text_tool_calls\"", 4, "model.profile", "model.profile names a quirk that is not known; known are no_stream, bearer, no_cache", 0},
+	{"quirk of another provider", "[model]\nprovider = \"anthropic\"\nname = \"x\"\nprofile = \"no_cache, text_tool_calls\"", 4, "model.profile", "model.profile names a quirk that is not known; known are no_stream, no_cache, bearer", 0},
 	{"quirk", otherModel + "\nmodel.profile = \"no_stream, magic; known are s3cret\"", 3, "model.profile", "model.profile names a quirk that is not known; known are max_completion_tokens, text_tool_calls, echo_reasoning, no_stream, strict_roles", 0},
 
 	{"name in place of an id", "[access]\nallow = [\n \"slack:T1:U1\",\n \"alice\",\n]", 4, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
