@@ -69,7 +69,7 @@ type Agent struct {
 	held  map[string]Money // of a person's day, for calls whose reserve is not on disk yet
 }
 
-// errStop is the cause with which a person's Stop ends a run's context; errClosing that of Close.
+// The causes with which a run's context ends: a person's Stop, Close, and the turn's time.
 var (
 	errStop    = errors.New("the person stopped the turn")
 	errClosing = errors.New("the program is closing")
@@ -340,7 +340,7 @@ func wordsWait(tx memory.Tx, session string) (bool, error) {
 	return false, nil
 }
 
-// person is the row that is kept of a person.
+// personRow is what is kept of a person.
 type personRow struct {
 	Name string `json:"name,omitempty"`
 	Zone string `json:"zone,omitempty"`

@@ -84,8 +84,7 @@ type call struct {
 	tool      *Tool
 }
 
-// bare are the calls' texts that stand in for a call's result when the journal has none: only a journal from a
-// damaged file gets there.
+// bare stands in for a call's result when the journal has none: only a journal from a damaged file gets there.
 const bare = "interrupted, outcome unknown: the record of this call is missing"
 
 func newState(session string) *state {

@@ -23,7 +23,7 @@ func (a *actor) listen() (heard, error) {
 	for _, l := range letters {
 		switch {
 		case l.Stop:
-			h.stop = h.stop || a.mayStop(l.From)
+			h.stop = true // whoever is let into a conversation may stop what goes on in it
 		case l.Decision != nil:
 			k := a.state.cards[l.Decision.Card]
 			if k != nil && k.Parked && k.verdict == "" {
@@ -51,9 +51,6 @@ func (a *actor) steers(l letter) bool {
 	t := a.state.turn
 	return t != nil && l.Provenance == Human && l.Text != "" && (l.From.ID == t.person.ID || a.owns(l.From.ID))
 }
-
-// mayStop is true for everybody: who is let into a conversation may stop what goes on in it.
-func (a *actor) mayStop(Person) bool { return true }
 
 // owns reports whether a person is an owner: named as one by the config, or at this machine.
 func (ag *Agent) owns(id PersonID) bool {

@@ -57,7 +57,7 @@ type Spec struct {
 	Policy      Policy        // PolicyNo when empty
 	Place       Place         // where it is offered
 	Timeout     time.Duration // of one call; 0 means the configured tool_timeout
-	EndsTurn    bool          // the checked arguments of a call are the turn's answer
+	EndsTurn    bool          // the result of a call that did not fail is the turn's answer
 }
 
 // Tool is a spec and the function behind it, which the model never sees.
