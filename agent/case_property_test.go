@@ -16,7 +16,7 @@ import (
 	"nudge/agent/model"
 )
 
-// Case B13: whatever a tool returns, what is kept and sent is text, and the session goes on.
+// Whatever a tool returns, what is kept and sent is text, and the session goes on.
 func TestWhatToolsReturnCanBeSent(t *testing.T) {
 	outputs := []string{strings.Repeat("x🏷", 1_000_000)}
 	for _, row := range []string{"YQBiAGM=", "/f7/gMMoZW5k", "8J+PtyB0YWcg8J+P", "G1szMW1yZWQbWzBtDWhpZGRlbg==", "77u/Ym9t"} {
@@ -56,7 +56,7 @@ func TestWhatToolsReturnCanBeSent(t *testing.T) {
 	}
 }
 
-// Case B14: an answer that says nothing is asked for again, twice, and is never sent back.
+// An answer that says nothing is asked for again, twice, and is never sent back.
 func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -102,7 +102,7 @@ func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Case B15: three messages at one instant make one conversation in their order, and delay no other session.
+// Three messages at one instant make one conversation in their order, and delay no other session.
 func TestMessagesAtOneInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faults{TB: t}

@@ -167,7 +167,7 @@ func (r *crashRun) check(t *testing.T, requests int, want string, settled agent.
 	}
 }
 
-// Case B03: calls that a crash left without a result get one each; nothing with effects is run again; what the
+// Calls that a crash left without a result get one each; nothing with effects is run again; what the
 // person says next comes after the results.
 func TestACrashBetweenCallAndResult(t *testing.T) {
 	d := &deeds{}

@@ -167,7 +167,7 @@ func TestAnEditRunsWhatWasEdited(t *testing.T) {
 	}
 }
 
-// Case B06: what runs is what the card showed, whatever the model would say if it were asked again.
+// What runs is what the card showed, whatever the model would say if it were asked again.
 func TestWhatRunsIsWhatWasApproved(t *testing.T) {
 	d := &deeds{}
 	n := 0

@@ -122,9 +122,9 @@ func lastUser(rest []model.Message) bool {
 	return true
 }
 
-// TestB11: one request, then steps without end; at every number of steps that is kept, calls and results stay
+// TestOneRequestWithoutEnd: one request, then steps without end; at every number of steps that is kept, calls and results stay
 // together, the request stays, and there is less whenever there can be.
-func TestB11(t *testing.T) {
+func TestOneRequestWithoutEnd(t *testing.T) {
 	for keep := range 62 {
 		for _, repeatable := range []bool{true, false} {
 			var h history

@@ -74,9 +74,9 @@ func faithful(before string, part compact.Part) string {
 	return strings.TrimSpace(before + "\n" + strings.Join(part.Keep, "\n"))
 }
 
-// TestB16: 60,000 tokens, one message of 20,000 among them, and a provider that refuses more than its window of
+// TestAHistoryBeyondTheWindow: 60,000 tokens, one message of 20,000 among them, and a provider that refuses more than its window of
 // 8,192 whatever is asked.
-func TestB16(t *testing.T) {
+func TestAHistoryBeyondTheWindow(t *testing.T) {
 	count := compact.NewCounter(compact.O200k)
 	const window, reserve, system = 8192, 1024, "You are an agent."
 	var h history
