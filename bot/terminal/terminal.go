@@ -7,6 +7,7 @@ package terminal
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -229,11 +230,13 @@ func (t *Terminal) Say(_ context.Context, d bot.Delivery) (string, error) {
 	r := d.Reply
 	text := ""
 	if t.Manner == JSON {
-		line, err := json.Marshal(r)
-		if err != nil {
+		var line bytes.Buffer
+		encoder := json.NewEncoder(&line)
+		encoder.SetEscapeHTML(false) // a terminal is no page
+		if err := encoder.Encode(r); err != nil {
 			return "", fmt.Errorf("encode a %s: %w", r.Kind, err)
 		}
-		text = string(line) + "\n"
+		text = line.String()
 	} else {
 		text = t.render(r)
 	}

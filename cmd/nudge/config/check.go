@@ -33,6 +33,10 @@ func checkModel(c *Config, at *place, f *faults) {
 	if c.Model.Provider != "demo" && c.Model.Name == "" {
 		f.add(model.key("name"), "model.name", "is needed: it says which model is to answer")
 	}
+	if !model.has("max_output") {
+		// An eighth of a window that is smaller than usual; no more than the default of a larger one.
+		c.Model.MaxOutput = min(c.Model.MaxOutput, max(c.Model.ContextWindow/8, 1))
+	}
 	if c.Model.MaxOutput >= c.Model.ContextWindow {
 		f.add(model.key("max_output"), "model.max_output", "must be less than model.context_window")
 	}

@@ -81,7 +81,6 @@ var faulty = []struct {
 	{"negative limit", "[limits]\nmax_tokens = -1", 2, "limits.max_tokens", "limits.max_tokens must not be negative", 0},
 	{"no steps", "[limits]\nmax_steps = 0", 2, "limits.max_steps", "limits.max_steps must be more than 0", 0},
 	{"output over the window", "[model]\ncontext_window = 4096\nmax_output = 4096", 3, "model.max_output", "model.max_output must be less than model.context_window", 0},
-	{"small window", "\n[model]\ncontext_window = 4096", 2, "model.max_output", "model.max_output must be less than model.context_window", 0},
 	{"address", "[slack]\napi_url = \"slack.com\"", 2, "slack.api_url", "slack.api_url wants an address that begins with http:// or https://", 0},
 	{"password in an address", "[model]\nbase_url = \"https://me:s3cret@host/v1\"", 2, "model.base_url", "model.base_url must hold no user or password", 0},
 	{"half of Slack", "[slack]\nbot_token_env = \"BOT\"", 2, "slack.bot_token_env", "slack.bot_token_env needs slack.app_token_env beside it", 0},

@@ -525,3 +525,12 @@ func TestEachProviderHasItsQuirks(t *testing.T) {
 		}
 	}
 }
+
+func TestASmallWindowHasASmallOutput(t *testing.T) {
+	for window, want := range map[string]int{"8192": 1024, "4096": 512, "32768": 4096, "200000": 4096} {
+		c, err := load(t, "[model]\ncontext_window = "+window+"\n")
+		if err != nil || c.Model.MaxOutput != want {
+			t.Errorf("a window of %s has an output of %d, want %d; error %v", window, c.Model.MaxOutput, want, err)
+		}
+	}
+}
