@@ -12,22 +12,22 @@ import (
 // watched. It is answered at once, and the turn goes on without it. Once approved it is owed: it runs exactly as it was
 // shown, apart from any turn, and what came of it opens a turn in its person's session.
 
-// owed is a parked call that was approved and has not run.
+// owed is a parked call that was approved and has no result. mendParked has given one to those with effects that were
+// cut off, so this one may run.
 func (s *state) owed() *card {
 	for _, k := range s.cards {
-		if k.Parked && k.verdict == Approve && !k.done && !k.begun {
+		if k.owed() {
 			return k
 		}
 	}
 	return nil
 }
 
+func (k *card) owed() bool { return k.Parked && k.verdict == Approve && !k.done }
+
 // owe keeps the session among those that the next start takes up, until nothing is owed any more.
 func (a *actor) owe() {
-	owes := false
-	for _, k := range a.state.cards {
-		owes = owes || k.Parked && k.verdict == Approve && !k.done
-	}
+	owes := a.state.owed() != nil
 	a.also(func(tx memory.Tx) error {
 		if owes {
 			return tx.Table(tableOwed).Put(a.session, nil)
@@ -39,11 +39,19 @@ func (a *actor) owe() {
 // runParked runs exactly the call that was approved, after its turn, and opens a turn in the person's session with
 // what came of it.
 func (a *actor) runParked(k *card) error {
+	var person Person
+	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		_, person, err = Home(tx, k.Asked)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look up %s: %w", k.Asked, err)
+	}
 	entry := toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card}
-	w, err := a.parkedWork(k)
+	w, err := a.parkedWork(k, person)
 	if err != nil {
 		entry.Text, entry.Failed = err.Error(), true
-		return a.report(k, entry)
+		return a.report(k, person, entry)
 	}
 	calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: w.effect()}
 	if err := a.add(calling); err != nil {
@@ -68,7 +76,7 @@ func (a *actor) runParked(k *card) error {
 	entry.Ran, entry.Took, entry.Size = true, w.took, len(entry.Text)
 	entry.Text, _ = Bound(entry.Text, maxResult)
 	a.commitResult(w)
-	err = a.report(k, entry)
+	err = a.report(k, person, entry)
 	var refused *refusal
 	if !errors.As(err, &refused) {
 		return err
@@ -78,7 +86,7 @@ func (a *actor) runParked(k *card) error {
 		return err
 	}
 	entry.Text, entry.Failed = refused.Error(), true
-	return a.report(k, entry)
+	return a.report(k, person, entry)
 }
 
 // takeStops takes the Stops that ended a parked call; there is no turn for which they could be meant.
@@ -107,18 +115,10 @@ func (a *actor) interruptible(turn string) (context.Context, func()) {
 }
 
 // parkedWork makes a parked call ready to run. The error is for the model.
-func (a *actor) parkedWork(k *card) (*work, error) {
+func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 	tool := a.tools.named[k.Tool]
 	if tool == nil {
 		return nil, fmt.Errorf("not run: the tool %s is no longer there", k.Tool)
-	}
-	person := Person{ID: k.Asked}
-	err := a.Store.View(a.ctx, func(tx memory.Tx) (err error) {
-		_, person, err = Home(tx, k.Asked)
-		return err
-	})
-	if err != nil {
-		return nil, errors.New("not run: its person could not be looked up")
 	}
 	w := &work{tool: tool.Tool, in: Invocation{
 		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
@@ -131,16 +131,8 @@ func (a *actor) parkedWork(k *card) (*work, error) {
 }
 
 // report journals what came of a parked call, and opens a turn in its person's session with it.
-func (a *actor) report(k *card, entry toolResultEntry) error {
+func (a *actor) report(k *card, person Person, entry toolResultEntry) error {
 	if err := a.add(entry); err != nil {
-		return err
-	}
-	var person Person
-	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
-		_, person, err = Home(tx, k.Asked)
-		return err
-	})
-	if err != nil {
 		return err
 	}
 	text := fmt.Sprintf("[%s approved the call of %s with %s (card %s). What came of it:\n%s]\nTell the person what came of it.",
@@ -154,11 +146,7 @@ func (a *actor) report(k *card, entry toolResultEntry) error {
 // their session, any other is run again.
 func (a *actor) mendParked() error {
 	for _, k := range a.state.cards {
-		if !k.begun || k.done || !k.Parked {
-			continue
-		}
-		if k.effect != Effectful {
-			k.begun = false // runParked takes it up again
+		if !k.owed() || !k.begun || k.effect != Effectful {
 			continue
 		}
 		if err := a.add(toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Text: interrupted, Failed: true}); err != nil {

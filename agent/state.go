@@ -12,8 +12,8 @@ import (
 	"nudge/memory"
 )
 
-// state is a session's journal folded. apply is the only function that changes it, so what a restart reads back is
-// what the actor had.
+// state is a session's journal folded. apply is the only function that changes what it says, so what a restart reads
+// back is what the actor had; a call's tool and checked arguments are worked out anew when they are needed.
 type state struct {
 	session string
 	last    uint64          // number of the newest entry on disk

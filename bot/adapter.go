@@ -39,7 +39,8 @@ type Delivery struct {
 	Earlier string
 }
 
-// Abilities is what a platform can show. Texts are split and cards are worded by it.
+// Abilities is what a platform can show. The hub words commands by Slash; an adapter itself keeps to the others when it
+// shows cards and splits texts.
 type Abilities struct {
 	Buttons   bool // cards have buttons, so that no command need be typed
 	Edits     bool // what was said can be changed

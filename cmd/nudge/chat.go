@@ -107,15 +107,7 @@ func (h *hosting) Listen(ctx context.Context, in bot.Receiver) error {
 	if err := h.Terminal.Listen(ctx, in); err != nil || ctx.Err() != nil {
 		return err
 	}
-	gone := make(chan struct{})
-	go func() {
-		h.program.guests.Wait()
-		close(gone)
-	}()
-	select {
-	case <-gone:
-	case <-ctx.Done():
-	}
+	h.program.waitForGuests(ctx)
 	return nil
 }
 

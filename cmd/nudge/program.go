@@ -40,7 +40,8 @@ type program struct {
 
 	mu     sync.Mutex
 	here   map[agent.PersonID]int // who is here, in how many terminals
-	guests sync.WaitGroup         // chats of other processes that talk through this one
+	guests int                    // chats of other processes that talk through this one
+	left   *sync.Cond             // a guest has left; of mu
 	fired  []string               // sessions whose timers fell due since the last look
 	ready  func() error           // says why not everything works; nil until it serves
 }
@@ -68,6 +69,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		return nil, failed(err)
 	}
 	p := &program{config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
+	p.left = sync.NewCond(&p.mu)
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
@@ -293,6 +295,33 @@ func (p *program) serves(person agent.PersonID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.everyone || p.here[person] > 0
+}
+
+// host counts a chat of another process in until leave is called.
+func (p *program) host() (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.guests++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.guests--
+		p.left.Broadcast()
+	}
+}
+
+// waitForGuests returns when no other process talks through this one, or when ctx ends.
+func (p *program) waitForGuests(ctx context.Context) {
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.left.Broadcast()
+	})()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ctx.Err() == nil && p.guests > 0 {
+		p.left.Wait()
+	}
 }
 
 // arrive lets this process serve a person, whose unfinished turns go on, until leave is called.

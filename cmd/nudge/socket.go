@@ -114,8 +114,7 @@ func (c *control) command(ctx context.Context, conn net.Conn) {
 		return
 	}
 	if args[0] == "chat" {
-		c.program.guests.Add(1)
-		defer c.program.guests.Done()
+		defer c.program.host()()
 	}
 	input, typed := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
