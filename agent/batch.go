@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,9 @@ func (a *actor) batch(ctx context.Context) (outcome, error) {
 		}
 	}
 	if err := a.perform(ctx, a.reads()...); err != nil {
+		return again, err
+	}
+	if err := a.share(); err != nil {
 		return again, err
 	}
 	for a.ctx.Err() == nil {
@@ -132,18 +136,48 @@ func effectOf(tool *Tool, in Invocation) Effect {
 	return tool.Effect
 }
 
-// reads are the calls that may run side by side at once.
+// reads are the calls that may run side by side at once, each of them once.
 func (a *actor) reads() []*call {
 	var reads []*call
 	for _, c := range a.state.turn.batch {
-		if c.done || c.card != nil {
-			continue
-		}
-		if a.tools.prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read {
+		if !c.done && a.onlyReads(c) && a.twin(c) == nil {
 			reads = append(reads, c)
 		}
 	}
 	return reads
+}
+
+// onlyReads reports whether a call changes nothing and nobody is asked about it.
+func (a *actor) onlyReads(c *call) bool {
+	return c.card == nil && a.tools.prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read
+}
+
+// twin is the first call of the batch that reads the same as this one, if that is another.
+func (a *actor) twin(c *call) *call {
+	for _, other := range a.state.turn.batch {
+		if other == c {
+			return nil
+		}
+		if other.Name == c.Name && a.onlyReads(other) && bytes.Equal(other.arguments, c.arguments) {
+			return other
+		}
+	}
+	return nil
+}
+
+// share gives calls that read the same as another of the step its result.
+func (a *actor) share() error {
+	for _, c := range a.state.turn.open() {
+		if !a.onlyReads(c) {
+			continue
+		}
+		if twin := a.twin(c); twin != nil && twin.done {
+			if err := a.answer(c, twin.result, twin.failed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // work is one call that is being run, and what came of it.

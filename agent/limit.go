@@ -21,6 +21,8 @@ const (
 	Cancelled    StopReason = "cancelled"
 	ContextLimit StopReason = "context_limit"
 	ModelError   StopReason = "model_error"
+	Repeated     StopReason = "repeated_call"
+	Failed       StopReason = "failed" // a check of the operator's ended it
 )
 
 // Money is an amount in millionths of a millionth of a US dollar: a price in dollars per million tokens times 10⁶
@@ -49,6 +51,7 @@ type Limits struct {
 	TurnTimeout time.Duration // the time that a turn works; waiting for a person does not count
 	ToolTimeout time.Duration // of one call
 	Errors      int           // steps in a row in which every call failed
+	Repeats     int           // rounds of the same calls with the same results
 	Approval    time.Duration // until a card expires
 	Question    time.Duration // until a question expires
 }

@@ -99,6 +99,9 @@ func (a *actor) cut(ctx context.Context, heard heard) *halt {
 	case a.Limits.Errors > 0 && a.state.turn.failures >= a.Limits.Errors:
 		return &halt{TooManyErrs, fmt.Sprintf("I stopped: %d steps in a row only met errors. The last one was: %s", a.state.turn.failures, oneLine(a.state.lastResult()))}
 	}
+	if say := a.state.turn.repeats.ends(a.Limits.Repeats); say != "" {
+		return &halt{Repeated, say}
+	}
 	return nil
 }
 
@@ -125,6 +128,9 @@ func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 	asked := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
 	if a.state.plan != "" && !a.state.planned {
 		asked.Tail = "[your plan so far:\n" + a.state.plan + "]"
+	}
+	if a.Limits.Repeats > 0 {
+		asked.Tail = join(asked.Tail, t.repeats.warning())
 	}
 	var why *halt
 	release, err := a.hold(asked.Day, func(spent Money) Money {
@@ -383,6 +389,9 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 		return false
 	}
 }
+
+// join puts two texts after each other, either of which may be empty.
+func join(a, b string) string { return strings.Trim(a+"\n\n"+b, "\n") }
 
 // oneLine is the first line of a text, not too long.
 func oneLine(text string) string {

@@ -48,6 +48,7 @@ type turn struct {
 	empties             int  // answers in a row that said nothing
 	spent               Money
 	failures            int // steps in a row in which every call failed
+	repeats             repeats
 
 	ran      time.Duration // by runs that ended
 	runBegan time.Time
@@ -124,6 +125,7 @@ func (s *state) apply(e entry, at time.Time) {
 		s.planned = false
 		if t != nil {
 			t.owed = append(t.owed, e.Owed...)
+			t.repeats = repeats{}
 		}
 		if !e.Mark.IsZero() {
 			s.marked = e.Mark
@@ -276,6 +278,7 @@ func (s *state) result(e *toolResultEntry) {
 			failures++
 		}
 	}
+	t.repeats.see(t.batch)
 	if failures == len(t.batch) {
 		t.failures++
 	} else {

@@ -126,7 +126,7 @@ func modelSpec(c config.Model) agent.ModelSpec {
 func limits(c config.Limits) agent.Limits {
 	return agent.Limits{
 		Steps: c.MaxSteps, ToolCalls: c.MaxToolCalls, Tokens: c.MaxTokens, Cost: agent.USD(c.MaxCostUSD), DailyCost: agent.USD(c.UserDailyCostUSD),
-		TurnTimeout: time.Duration(c.TurnTimeout), ToolTimeout: time.Duration(c.ToolTimeout), Errors: c.MaxErrors,
+		TurnTimeout: time.Duration(c.TurnTimeout), ToolTimeout: time.Duration(c.ToolTimeout), Errors: c.MaxErrors, Repeats: agent.DefaultRepeats,
 		Approval: time.Duration(c.ApprovalTimeout), Question: time.Duration(c.AskTimeout),
 	}
 }
