@@ -109,6 +109,11 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 			Text: q.Question, Choices: q.Choices, Deadline: &k.Expires,
 		}
 	}
+	return a.register(k, reply)
+}
+
+// register puts a card's reply into the outbox, and the card where it can be found again.
+func (a *actor) register(k cardEntry, reply Reply) error {
 	data, err := plainJSON(reply)
 	if err != nil {
 		return err
@@ -279,6 +284,10 @@ func (a *actor) decide(l letter, k *card) error {
 		return nil
 	case !a.entitled(k.Asked, k.Policy, l.From.ID):
 		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
+	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && strings.EqualFold(strings.TrimSpace(d.Text), ChoiceContinue)):
+		return a.resumeTurn(l, k)
+	case k.Resumes:
+		return a.refuse(l, "This only asks whether to go on: answer with "+ChoiceContinue+", or say what else to do.")
 	case k.Question:
 		if d.Verdict == Approve || d.Verdict == Edit {
 			return a.refuse(l, "That is a question; answer it in your own words.")
@@ -313,7 +322,7 @@ func (a *actor) refuse(l letter, text string) error {
 // gets its result in words.
 func (a *actor) close(k *card, d decidedEntry) error {
 	t := a.state.turn
-	d.Turn, d.Card, d.Call, d.Tool, d.Question = k.Turn, k.Card, k.Call, k.Tool, k.Question
+	d.Turn, d.Card, d.Call, d.Tool, d.Question, d.Resumes = k.Turn, k.Card, k.Call, k.Tool, k.Question, k.Resumes
 	if t != nil {
 		d.Run = t.run
 	}
@@ -332,6 +341,9 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	})
 	for _, at := range a.showAt(k.cardEntry) {
 		a.say(Reply{Kind: DecidedMark, Turn: k.Turn, Run: d.Run, ID: id, Tool: k.Tool, Decision: d.Verdict, By: string(d.By), Text: d.Text, Address: at})
+	}
+	if k.Resumes {
+		return nil
 	}
 	c := a.state.open(k.Call)
 	if c == nil || c.card != k {

@@ -84,16 +84,15 @@ func (t *turn) next() *call {
 // judge decides what becomes of each call of a new batch: answered in words, asked about, or left to run.
 func (a *actor) judge() (*halt, error) {
 	t := a.state.turn
-	limit := a.Limits.ToolCalls
-	if limit > 0 && t.toolCalls+len(t.open()) > limit {
-		asked := len(t.open())
+	limit, used := a.Limits.ToolCalls, t.used().toolCalls
+	if asked := len(t.open()); limit > 0 && used+asked > limit {
 		for _, c := range t.open() {
-			text := fmt.Sprintf("not run: %d calls were asked for and %d of the turn's %d are left, so none of them was run", asked, max(limit-t.toolCalls, 0), limit)
+			text := fmt.Sprintf("not run: %d calls were asked for and %d of the turn's %d are left, so none of them was run", asked, max(limit-used, 0), limit)
 			if err := a.answer(c, text, true); err != nil {
 				return nil, err
 			}
 		}
-		return &halt{ToolLimit, fmt.Sprintf("I stopped at the limit of %d tool calls for one turn; the last %d asked for were not run. Say what to go on with and I start from here.", limit, asked)}, nil
+		return &halt{reason: ToolLimit, say: fmt.Sprintf("I stopped at the limit of %d tool calls for one turn; the last %d asked for were not run.", limit, asked)}, nil
 	}
 	for _, c := range t.open() {
 		if err := a.judgeCall(c); err != nil {

@@ -26,6 +26,8 @@ const (
 	kindDecided    = "approval_decided"
 	kindQuestion   = "question_asked"
 	kindAnswered   = "question_answered"
+	kindOffer      = "continue_offered"
+	kindOffered    = "continue_decided"
 	kindSteer      = "steer_taken"
 	kindWoke       = "woke"
 	kindCompacted  = "compacted"
@@ -155,20 +157,21 @@ type toolResultEntry struct {
 	Size   int           `json:"size"` // bytes of the result before it was bounded
 }
 
-// cardEntry is a question to a person: an approval or, of ask_person, a question.
+// cardEntry is a question to a person: an approval, a question of ask_person, or the offer to go on with a turn.
 type cardEntry struct {
 	Turn      string          `json:"turn"`
 	Run       string          `json:"run,omitempty"`
 	Card      string          `json:"card"`
 	Call      string          `json:"call"`
 	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-	Digest    string          `json:"digest"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Digest    string          `json:"digest,omitempty"`
 	Policy    Policy          `json:"policy"`
 	Asked     PersonID        `json:"asked,omitempty"` // the turn's person
 	Parked    bool            `json:"parked,omitempty"`
 	Expires   time.Time       `json:"expires"`
 	Question  bool            `json:"question,omitempty"`
+	Resumes   bool            `json:"resumes,omitempty"` // approved, the turn goes on that a limit has ended
 	Wake      *Wake           `json:"wake,omitempty"`
 	Address   string          `json:"address"`
 }
@@ -186,6 +189,7 @@ type decidedEntry struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // as edited
 	Digest    string          `json:"digest,omitempty"`    // of the edited call
 	Question  bool            `json:"question,omitempty"`
+	Resumes   bool            `json:"resumes,omitempty"`
 	Owed      []receipt       `json:"owed,omitempty"` // for an answer in plain words
 }
 
@@ -209,6 +213,7 @@ type stoppedEntry struct {
 	Reason StopReason `json:"reason"`
 	Say    string     `json:"say,omitempty"` // what the person was told, unless it is the model's answer
 	Detail string     `json:"detail,omitempty"`
+	Offer  string     `json:"offer,omitempty"` // the card that offers to go on
 }
 
 func (messageEntry) kind() string    { return kindMessage }
@@ -223,14 +228,20 @@ func (toolCallEntry) kind() string   { return kindToolCall }
 func (progressEntry) kind() string   { return kindProgress }
 func (toolResultEntry) kind() string { return kindToolResult }
 func (e cardEntry) kind() string {
-	if e.Question {
+	switch {
+	case e.Question:
 		return kindQuestion
+	case e.Resumes:
+		return kindOffer
 	}
 	return kindApproval
 }
 func (e decidedEntry) kind() string {
-	if e.Question {
+	switch {
+	case e.Question:
 		return kindAnswered
+	case e.Resumes:
+		return kindOffered
 	}
 	return kindDecided
 }
@@ -278,9 +289,9 @@ func decode(line memory.Entry) (entry, error) {
 		return read(&progressEntry{})
 	case kindToolResult:
 		return read(&toolResultEntry{})
-	case kindApproval, kindQuestion:
+	case kindApproval, kindQuestion, kindOffer:
 		return read(&cardEntry{})
-	case kindDecided, kindAnswered:
+	case kindDecided, kindAnswered, kindOffered:
 		return read(&decidedEntry{})
 	case kindSteer:
 		return read(&steerEntry{})

@@ -89,8 +89,14 @@ func eventOf(e entry) (Event, bool) {
 			Failed: e.Failed, Reason: reason,
 		}, true
 	case *cardEntry:
+		if e.Resumes {
+			return Event{}, false // the run that follows tells it
+		}
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Reason: string(e.Policy)}, true
 	case *decidedEntry:
+		if e.Resumes {
+			return Event{}, false
+		}
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: string(e.By)}, true
 	case *steerEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, Size: len(e.IDs)}, true

@@ -149,6 +149,7 @@ type journalLine struct {
 	Step   int              `json:"step"`
 	Call   string           `json:"call"`
 	Text   string           `json:"text"`
+	Why    string           `json:"why"`
 	Reason agent.StopReason `json:"reason"`
 	IDs    []string         `json:"ids"`
 	Calls  []model.Call     `json:"calls"`
@@ -505,7 +506,7 @@ func (p *flood) checkNext(stored agent.Reply) {
 	}
 }
 
-// checkTurns holds that every turn is answered and settled once, and that its totals are what was reported.
+// checkTurns holds that every turn is answered and settled once, and again when it was let go on, and that its totals are what was reported.
 func (p *flood) checkTurns(lines []journalLine) {
 	answered, settled := map[string]int{}, map[string][]agent.Reply{}
 	for _, r := range p.world.Said() {
@@ -513,22 +514,25 @@ func (p *flood) checkTurns(lines []journalLine) {
 		case agent.Final:
 			answered[r.Turn]++
 		case agent.Notice:
-			if r.Turn != "" && !strings.Contains(r.Text, "outcome is unknown") && r.ID == "" {
+			if r.Turn != "" && !strings.Contains(r.Text, "outcome is unknown") && (r.ID == "" || r.Choices != nil) {
 				answered[r.Turn]++
 			}
 		case agent.SettledMark:
 			settled[r.Turn] = append(settled[r.Turn], r)
 		}
 	}
+	ends := map[string]int{} // once, and once more for each time that it was let go on
 	for _, l := range lines {
-		if l.Kind != "turn_started" {
+		if l.Kind == "turn_started" || l.Kind == "run_started" && l.Why == "continue" {
+			ends[l.Turn]++
+		}
+	}
+	for turn, n := range ends {
+		if answered[turn] != n || len(settled[turn]) != n {
+			p.f.Errorf("turn %s was answered %d times and settled %d times, want %d", turn, answered[turn], len(settled[turn]), n)
 			continue
 		}
-		if answered[l.Turn] != 1 || len(settled[l.Turn]) != 1 {
-			p.f.Errorf("turn %s was answered %d times and settled %d times", l.Turn, answered[l.Turn], len(settled[l.Turn]))
-			continue
-		}
-		p.checkTotals(lines, settled[l.Turn][0])
+		p.checkTotals(lines, settled[turn][n-1])
 	}
 }
 

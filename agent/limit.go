@@ -80,6 +80,7 @@ const minOutput = 64
 type halt struct {
 	reason StopReason
 	say    string
+	final  bool // nobody can grant more
 }
 
 // allowance is what a turn may still spend on its next model call.
@@ -92,29 +93,31 @@ type allowance struct {
 // allow checks a turn against its limits before a model call and says what the call may cost. today is what the
 // turn's person has spent on their present date.
 func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowance, *halt) {
-	if l.Steps > 0 && t.steps >= l.Steps {
-		return allowance{}, &halt{StepLimit, fmt.Sprintf("I stopped after %d steps, which is the limit for one turn. Say what to go on with and I start from here.", t.steps)}
+	used := t.used()
+	if l.Steps > 0 && used.steps >= l.Steps {
+		return allowance{}, &halt{reason: StepLimit, say: fmt.Sprintf("I stopped after %d steps, which is the limit for one turn.", used.steps)}
 	}
 	out := spec.MaxOutput
-	if used := t.tokensIn + t.tokensOut + t.uncounted; l.Tokens > 0 {
-		out = min(out, l.Tokens-used-input)
+	if l.Tokens > 0 {
+		out = min(out, l.Tokens-used.tokens-input)
 		if out < minOutput {
-			return allowance{}, &halt{TokenLimit, fmt.Sprintf("I stopped: this turn has used %d of its %d tokens and the next step would pass that.", used, l.Tokens)}
+			return allowance{}, &halt{reason: TokenLimit, say: fmt.Sprintf("I stopped: this turn has used %d of its %d tokens and the next step would pass that.", used.tokens, l.Tokens)}
 		}
 	}
 	for _, purse := range []struct {
 		limit, spent Money
+		final        bool
 		say          string
 	}{
-		{l.Cost, t.spent, "I stopped: this turn has spent $%.4f of its $%.4f and the next step could pass that."},
-		{l.DailyCost, today, "I stopped: you have spent $%.4f of the $%.4f a day and the next step could pass that. It goes on tomorrow."},
+		{l.Cost, used.spent, false, "I stopped: this turn has spent $%.4f of its $%.4f and the next step could pass that."},
+		{l.DailyCost, today, true, "I stopped: you have spent $%.4f of the $%.4f a day and the next step could pass that. It goes on tomorrow."},
 	} {
 		if purse.limit <= 0 {
 			continue
 		}
 		out = min(out, buys(purse.limit-purse.spent-Money(input)*spec.PriceIn, spec.PriceOut, out))
 		if out < minOutput {
-			return allowance{}, &halt{Budget, fmt.Sprintf(purse.say, purse.spent.USD(), purse.limit.USD())}
+			return allowance{}, &halt{reason: Budget, say: fmt.Sprintf(purse.say, purse.spent.USD(), purse.limit.USD()), final: purse.final}
 		}
 	}
 	return allowance{
@@ -126,7 +129,7 @@ func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowanc
 // buysTry reports whether there is money to ask the model once more, at the same cost, after a try that is paid for.
 // today has that try in it, the turn has not.
 func (l Limits) buysTry(t *turn, reserve, today Money) bool {
-	return (l.Cost <= 0 || t.spent+2*reserve <= l.Cost) && (l.DailyCost <= 0 || today+reserve <= l.DailyCost)
+	return (l.Cost <= 0 || t.used().spent+2*reserve <= l.Cost) && (l.DailyCost <= 0 || today+reserve <= l.DailyCost)
 }
 
 // buys is how many output tokens the rest pays for, at most most.

@@ -24,7 +24,7 @@ func runaway(tools ...string) agenttest.Script {
 		}
 		var calls []model.Call
 		for i, tool := range tools {
-			calls = append(calls, agenttest.Call(100*len(req.Messages)+i, tool, `{}`))
+			calls = append(calls, agenttest.Call(100*len(req.Messages)+i, tool, fmt.Sprintf(`{"x":"%d"}`, i)))
 		}
 		return agenttest.Do(calls...)
 	}
@@ -41,7 +41,7 @@ func TestEveryLimitStopsWithItsReasonAndOnePlainLine(t *testing.T) {
 		{agent.StepLimit, agent.Limits{Steps: 3}, []string{"look"}, 3, "after 3 steps"},
 		{agent.ToolLimit, agent.Limits{ToolCalls: 7}, []string{"look", "look", "look"}, 6, "limit of 7 tool calls"},
 		{agent.ToolLimit, agent.Limits{ToolCalls: 2}, []string{"look", "nosuch", "look"}, 0, "limit of 2 tool calls"},
-		{agent.TokenLimit, agent.Limits{Tokens: 2500}, []string{"look"}, 22, "of its 2500 tokens"},
+		{agent.TokenLimit, agent.Limits{Tokens: 4000}, []string{"look"}, 36, "of its 4000 tokens"},
 		{agent.Budget, agent.Limits{Cost: agent.USD(0.01)}, []string{"look"}, 31, "of its $0.0100"},
 		{agent.Budget, agent.Limits{DailyCost: agent.USD(0.01)}, []string{"look"}, 31, "It goes on tomorrow"},
 		{agent.TimedOut, agent.Limits{TurnTimeout: 20 * time.Second}, []string{"slow"}, 3, "worked for 20s"},
@@ -302,7 +302,7 @@ func TestSeededBatchesRunWholeOrNotAtAll(t *testing.T) {
 			var calls []model.Call
 			for i := range sizes[step] {
 				tool := []string{"read", "write", "nosuch"}[hashOf(seed, step, i)%3]
-				calls = append(calls, agenttest.Call(10*step+i, tool, `{}`))
+				calls = append(calls, agenttest.Call(10*step+i, tool, fmt.Sprintf(`{"x":"%d"}`, i)))
 			}
 			return agenttest.Do(calls...)
 		}, d.tool("read", agent.Read, ""), d.tool("write", agent.Effectful, ""))

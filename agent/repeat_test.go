@@ -80,7 +80,9 @@ func TestATurnThatGoesInCirclesIsWarnedAndEnded(t *testing.T) {
 			}
 			return []model.Call{agenttest.Call(n, "poke", fmt.Sprintf(`{"edit":%d}`, n))}
 		}, constant, 60, 0, 0},
-		{"not quite a cycle", func(n int) []model.Call { return []model.Call{agenttest.Call(n, "look", fmt.Sprintf(`{"x":%d}`, n*n%5%3))} }, constant, 60, 4, 15},
+		{"not quite a cycle", func(n int) []model.Call {
+			return []model.Call{agenttest.Call(n, "look", fmt.Sprintf(`{"x":%d}`, n*n%5%3))}
+		}, constant, 60, 4, 15},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settled, said, m := circling(t, c.steps, c.calls, c.results)

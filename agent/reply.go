@@ -47,8 +47,8 @@ type Reply struct {
 	ID      string `json:"id,omitempty"` // of the card, or of the message that a receipt is about
 	Text    string `json:"text,omitempty"`
 
-	Choices  []string   `json:"choices,omitempty"`  // ask
-	Deadline *time.Time `json:"deadline,omitempty"` // ask
+	Choices  []string   `json:"choices,omitempty"`  // ask; of a notice that offers to go on: ChoiceContinue
+	Deadline *time.Time `json:"deadline,omitempty"` // ask, notice with choices
 
 	Tool      string          `json:"tool,omitempty"`       // approval, decided, progress
 	Arguments json.RawMessage `json:"arguments,omitempty"`  // approval: an object; decided: as they were edited
@@ -75,6 +75,12 @@ type Reply struct {
 
 	// Address is the conversation in which it is said.
 	Address string `json:"-"`
+}
+
+// IsCard reports whether a reply is a card, which waits for a decision under its ID: a question, an approval, or the
+// line with which a limit ended a turn and that offers to go on.
+func (r Reply) IsCard() bool {
+	return r.Kind == Approval || r.Kind == Ask || r.Kind == Notice && r.ID != "" && len(r.Choices) > 0
 }
 
 // Totals is what a turn came to, over all its runs.

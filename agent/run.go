@@ -44,7 +44,7 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 		return a.batch(ctx)
 	}
 	if a.state.turn.ended != "" {
-		return a.settle(Completed, "", a.state.turn.ended)
+		return a.settle(&halt{reason: Completed}, a.state.turn.ended)
 	}
 	heard, err := a.listen()
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 	case a.state.turn.provenance != Heartbeat && a.state.turn.empties > 0 && a.state.turn.empties < emptyTries:
 		return again, nil
 	}
-	return a.settle(Completed, "", answer.Text)
+	return a.settle(&halt{reason: Completed}, answer.Text)
 }
 
 // beginRun journals that a run begins.
@@ -93,14 +93,14 @@ func (a *actor) beginWork() (context.Context, func()) {
 func (a *actor) cut(ctx context.Context, heard heard) *halt {
 	switch {
 	case heard.stop:
-		return &halt{Cancelled, ""}
+		return &halt{reason: Cancelled, say: ""}
 	case errors.Is(context.Cause(ctx), errTurn):
-		return &halt{TimedOut, fmt.Sprintf("I stopped: this turn has worked for %s, which is as long as one may.", a.Limits.TurnTimeout)}
+		return &halt{reason: TimedOut, say: fmt.Sprintf("I stopped: this turn has worked for %s, which is as long as one may.", a.Limits.TurnTimeout)}
 	case a.Limits.Errors > 0 && a.state.turn.failures >= a.Limits.Errors:
-		return &halt{TooManyErrs, fmt.Sprintf("I stopped: %d steps in a row only met errors. The last one was: %s", a.state.turn.failures, oneLine(a.state.lastResult()))}
+		return &halt{reason: TooManyErrs, say: fmt.Sprintf("I stopped: %d steps in a row only met errors. The last one was: %s", a.state.turn.failures, oneLine(a.state.lastResult()))}
 	}
 	if say := a.state.turn.repeats.ends(a.Limits.Repeats); say != "" {
-		return &halt{Repeated, say}
+		return &halt{reason: Repeated, say: say}
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause erro
 	why := &halt{reason: ModelError, say: "I could not get an answer from the model: " + sayOf(cause) + "."}
 	var fault *model.Error
 	if errors.As(cause, &fault) && fault.Fault == model.FaultTooLong {
-		why = &halt{ContextLimit, "This conversation has become too long for the model. Begin a fresh one with the command new; this one can still be looked at."}
+		why = &halt{reason: ContextLimit, say: "This conversation has become too long for the model. Begin a fresh one with the command new; this one can still be looked at."}
 	}
 	charge, unknown := Money(0), false
 	if ctx.Err() != nil || answerBegan(cause) {
@@ -278,12 +278,12 @@ func (a *actor) halt(why *halt) (outcome, error) {
 	if why.reason == Cancelled {
 		return a.cancelled()
 	}
-	return a.settle(why.reason, why.say, "")
+	return a.settle(why, "")
 }
 
 // settle ends the turn: open calls are answered, the last reply and the marks go out, all in one transaction.
-func (a *actor) settle(reason StopReason, say, final string) (outcome, error) {
-	t := a.state.turn
+func (a *actor) settle(why *halt, final string) (outcome, error) {
+	t, say := a.state.turn, why.say
 	if strings.TrimSpace(final) == "" && say == "" {
 		say = "The model gave no answer. Say it again in other words, or ask for something smaller."
 	}
@@ -298,19 +298,23 @@ func (a *actor) settle(reason StopReason, say, final string) (outcome, error) {
 	for _, r := range t.owed {
 		a.receive(r, NextTurn, 0)
 	}
-	watched := t.provenance != Heartbeat
-	if watched {
-		reply := Reply{Kind: Final, Text: final}
-		if say != "" {
-			reply = Reply{Kind: Notice, Text: say}
-		}
-		a.say(reply)
+	offer, err := a.offer(why)
+	if err != nil {
+		return again, err
 	}
-	totals := t.totals(reason)
+	watched := t.provenance != Heartbeat
+	switch {
+	case !watched, offer != "":
+	case say != "":
+		a.say(Reply{Kind: Notice, Text: say})
+	default:
+		a.say(Reply{Kind: Final, Text: final})
+	}
+	totals := t.totals(why.reason)
 	if watched {
 		a.say(Reply{Kind: SettledMark, Totals: totals})
 	}
-	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: reason, Say: say}); err != nil {
+	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: why.reason, Say: say, Offer: offer}); err != nil {
 		return again, err
 	}
 	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Delete(a.session) })
@@ -366,7 +370,7 @@ func (a *actor) cancelled() (outcome, error) {
 	if len(unread) > 0 {
 		say = "Stopped. I have kept what you said last and read it with your next message."
 	}
-	return a.settle(Cancelled, say, "")
+	return a.settle(&halt{reason: Cancelled, say: say}, "")
 }
 
 // progress says in one line what is being done. It is not kept.

@@ -26,6 +26,7 @@ type state struct {
 	planned bool            // the view's end tells it
 	told    string          // what this session's heartbeat said last
 	turn    *turn           // the one that is not settled
+	halted  *turn           // the last one, if it was ended and may be granted more
 	turns   int
 	cards   map[string]*card // of this session, decided or not
 }
@@ -40,11 +41,13 @@ type turn struct {
 	wake       *Wake
 	waiting    bool
 	ended      string // the answer given by a tool that ends the turn
+	offer      string // the card that offers to go on, once it was ended
 
 	steps, toolCalls    int
 	tokensIn, tokensOut int
 	unknown             bool // some call's tokens are not known
 	uncounted           int  // the most that those can be
+	before              use  // what was used before the present allowance was granted
 	empties             int  // answers in a row that said nothing
 	spent               Money
 	failures            int // steps in a row in which every call failed
@@ -201,6 +204,7 @@ func (s *state) beginTurn(e *turnEntry) {
 		s.view, s.marks, s.bytes, s.plan = nil, nil, 0, ""
 	}
 	s.turns++
+	s.halted = nil
 	s.turn = &turn{id: e.Turn, provenance: e.Provenance, person: e.Person, address: e.Address, wake: e.Wake}
 }
 
@@ -299,6 +303,9 @@ func (s *state) decided(e *decidedEntry, at time.Time) {
 	if e.Arguments != nil {
 		k.Arguments, k.Digest = e.Arguments, e.Digest
 	}
+	if k.Resumes && e.Verdict == Approve && s.turn == nil && s.halted != nil && s.halted.offer == e.Card {
+		s.reopen(k.by)
+	}
 }
 
 func (s *state) stopped(e *stoppedEntry, at time.Time) {
@@ -321,6 +328,9 @@ func (s *state) stopped(e *stoppedEntry, at time.Time) {
 		s.say(model.Message{Role: model.Assistant, Text: e.Say})
 	}
 	s.turn = nil
+	if e.Offer != "" {
+		s.halted, t.offer, t.asked = t, e.Offer, nil
+	}
 }
 
 // cutOff gives the calls of a batch that has not all of its results what there is of them, where the journal goes on
@@ -354,6 +364,11 @@ func (s *state) rewrite(c *call, arguments string) {
 // say adds a message to the view.
 func (s *state) say(m model.Message) {
 	s.sayMarked(m, compact.Mark{})
+}
+
+// sayUser adds words that nobody said but that the model must take up.
+func (s *state) sayUser(text string) {
+	s.say(model.Message{Role: model.User, Text: text})
 }
 
 // sayMarked is say with what compaction must know of the message.

@@ -58,11 +58,15 @@ func shown(e entry) (Reply, bool) {
 	case *progressEntry:
 		return Reply{Kind: Progress, Turn: e.Turn, Run: e.Run, Tool: e.Tool, Text: e.Line}, true
 	case *cardEntry:
-		return shownCard(e), true
+		return shownCard(e), !e.Resumes // the line that ended the turn shows it
 	case *decidedEntry:
 		return Reply{Kind: DecidedMark, Turn: e.Turn, ID: e.Card, Tool: e.Tool, Decision: e.Verdict, By: string(e.By), Text: e.Text, Arguments: e.Arguments}, true
 	case *stoppedEntry:
-		return Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say}, e.Say != ""
+		r := Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say}
+		if e.Offer != "" {
+			r.ID, r.Choices = e.Offer, []string{ChoiceContinue}
+		}
+		return r, e.Say != ""
 	}
 	return Reply{}, false
 }

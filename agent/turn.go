@@ -23,6 +23,13 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 			if l.Address != "" { // a Stop of everything asks for no answer of each
 				a.say(Reply{Kind: Notice, Address: l.Address, Text: "Nothing is running."})
 			}
+		case a.takesOffer(l):
+			k := a.state.offered()
+			if l.Steer {
+				a.receive(l.receipt(), NextTurn, 0)
+			}
+			l.Decision = &Decision{Card: k.Card, Verdict: Approve}
+			err = a.decide(l, k)
 		case l.Decision != nil:
 			err = a.decide(l, a.state.cards[l.Decision.Card])
 		default:
@@ -30,6 +37,9 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 		}
 		if err != nil {
 			return false, err
+		}
+		if a.state.turn != nil {
+			return true, a.commit() // the last one goes on
 		}
 	}
 	if err := a.commit(); err != nil {
@@ -44,6 +54,9 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 	begins := turnEntry{Turn: id, Provenance: first.Provenance, Person: first.From, Address: first.Address, Wake: first.Wake}
 	if first.Wake != nil {
 		begins.Address = first.Wake.Route
+	}
+	if err := a.overtake(first.From); err != nil {
+		return err
 	}
 	if err := a.add(begins); err != nil {
 		return err

@@ -17,6 +17,9 @@ import (
 // message with buttons carries besides them. Nothing in it is hidden: characters that are not seen are written out.
 func CardText(r agent.Reply) string {
 	var b strings.Builder
+	if r.Kind == agent.Notice {
+		return fmt.Sprintf("%s  (/approve %s)", Visible(r.Text), r.ID)
+	}
 	if r.Kind == agent.Ask {
 		fmt.Fprintf(&b, "%s", Visible(r.Text))
 		for i, choice := range r.Choices {
@@ -103,6 +106,9 @@ func mixedWords(text string) []string {
 // DecidedText is what a card says after it was decided.
 func DecidedText(r agent.Reply) string {
 	what := r.Tool
+	if what == "" {
+		what = "going on"
+	}
 	by := r.By
 	if by == "" {
 		by = "nobody in time"

@@ -234,7 +234,7 @@ func (h *Hub) settle(said []spoken) {
 			if err := tx.Outbox().Remove(s.parcel); err != nil {
 				return err
 			}
-			if s.receipt == "" || s.reply.ID == "" || (s.reply.Kind != agent.Approval && s.reply.Kind != agent.Ask) {
+			if s.receipt == "" || s.reply.ID == "" || !s.reply.IsCard() {
 				continue
 			}
 			if err := tx.Table(tableReceipts).Put(receiptKey(s.reply), []byte(s.receipt)); err != nil {

@@ -67,7 +67,10 @@ func (s *Slack) cardBlocks(r agent.Reply, file string) []slack.Block {
 	if file != "" {
 		blocks = append(blocks, section("This is not all: the whole card is in the file "+file+" above."))
 	}
-	if r.Kind == agent.Ask {
+	switch r.Kind {
+	case agent.Ask:
+		return append(blocks, row(r.Address, append(choices(r), button(actionAnswer, r.ID, "Answer…", slack.StyleDefault))...))
+	case agent.Notice:
 		return append(blocks, row(r.Address, choices(r)...))
 	}
 	blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, s.deciders(r), false, true)))
@@ -81,8 +84,11 @@ func (s *Slack) cardBlocks(r agent.Reply, file string) []slack.Block {
 // commands.
 func body(r agent.Reply) string {
 	text, last := bot.CardText(r), "\n"+strings.Join(r.MayDecide, ", ")+" may decide"
-	if r.Kind == agent.Ask {
+	switch r.Kind {
+	case agent.Ask:
 		last = "\nReply here, or:"
+	case agent.Notice:
+		last = "  (/approve "
 	}
 	if at := strings.LastIndex(text, last); at > 0 {
 		return text[:at]
@@ -100,7 +106,7 @@ func choices(r agent.Reply) []slack.BlockElement {
 		}
 		buttons = append(buttons, button(fmt.Sprint(actionChoice, i), r.ID, name, slack.StyleDefault))
 	}
-	return append(buttons, button(actionAnswer, r.ID, "Answer…", slack.StyleDefault))
+	return buttons
 }
 
 // deciders says who may decide, and until when, in Slack's markup.

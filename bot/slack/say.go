@@ -45,6 +45,9 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 	case agent.Final, agent.Notify:
 		return s.tell(ctx, p, d, mrkdwn)
 	case agent.Notice, agent.Fault:
+		if d.IsCard() {
+			return s.card(ctx, p, d)
+		}
 		if d.To != "" && p.user == "" {
 			return "", s.aside(ctx, p, d)
 		}

@@ -293,6 +293,9 @@ func (t *Terminal) render(r agent.Reply) string {
 	case agent.Ask, agent.Approval:
 		return t.paint(yellow, "? "+bot.CardText(r)) + "\n\n"
 	case agent.Notice:
+		if r.IsCard() {
+			text = bot.CardText(r)
+		}
 		return t.paint(dim, text) + "\n\n"
 	case agent.Fault:
 		return t.paint(red, text) + "\n\n"

@@ -32,7 +32,7 @@ func lineOf(r agent.Reply, parcel string) line {
 	switch r.Kind {
 	case agent.Approval:
 		l.Shown = bot.Visible(indented(r.Arguments))
-	case agent.Ask:
+	case agent.Ask, agent.Notice:
 		for _, choice := range r.Choices {
 			l.Labels = append(l.Labels, bot.Visible(choice))
 		}
@@ -51,7 +51,7 @@ func indented(arguments json.RawMessage) string {
 
 // visible is the line with the words of cards as a person reads them.
 func (l line) visible() line {
-	if l.Kind == agent.Approval || l.Kind == agent.Ask {
+	if l.IsCard() {
 		l.Text = bot.Visible(l.Text)
 	}
 	return l

@@ -354,7 +354,7 @@ function show(line, live) {
     case 'progress': progress(line); break;
     case 'final': final(line, from); break;
     case 'notify': ping(line, live); break;
-    case 'notice': notice(line, from, live); break;
+    case 'notice': (line.choices ? card : notice)(line, from, live); break;
     case 'error': fault(line, from, live); break;
     case 'approval': case 'ask': card(line, from, live); break;
     case 'decided': decided(line); break;
@@ -517,7 +517,7 @@ function unseen() {
 }
 
 function title() {
-  const waits = [...state.cards.values()].filter(c => !c.settled).length;
+  const waits = [...state.cards.values()].filter(c => !c.settled && c.line.kind !== 'notice').length;
   document.title = (state.unseen ? '(' + state.unseen + ') ' : waits ? '● ' : '') + 'Nudge';
 }
 
@@ -528,16 +528,24 @@ function card(line, from, live) {
   if (known) return;
   const entry = { line, settled: false, from };
   entry.fault = make('div', { class: 'fault', role: 'alert' });
-  entry.node = make('section', { class: 'card', 'aria-label': line.kind === 'ask' ? 'Question' : 'Approval of ' + line.tool });
+  entry.node = make('section', { class: line.kind === 'notice' ? 'card offer' : 'card', 'aria-label': labelOf(line) });
   entry.node.dataset.card = line.id;
   state.cards.set(line.id, entry);
   entry.foot = make('div');
-  entry.node.append(...(line.kind === 'ask' ? questionParts(entry) : approvalParts(entry)), entry.foot, entry.fault);
+  const parts = { ask: questionParts, approval: approvalParts, notice: offerParts };
+  entry.node.append(...parts[line.kind](entry), entry.foot, entry.fault);
   idleFoot(entry);
   add(entry.node);
   countCards();
   if (live) unseen();
 }
+
+function labelOf(line) {
+  return { ask: 'Question', notice: 'Offer to go on' }[line.kind] || 'Approval of ' + line.tool;
+}
+
+// offerParts is the line with which a limit ended a turn.
+function offerParts({ line, from }) { return [make('p', { class: 'text', dir: 'auto' }, from, line.text)]; }
 
 function approvalParts({ line, from }) {
   return [
@@ -566,6 +574,10 @@ function button(text, kind, onclick) { return make('button', { type: 'button', c
 function idleFoot(entry) {
   const { line } = entry;
   if (line.kind === 'ask') { questionFoot(entry); return; }
+  if (line.kind === 'notice') {
+    entry.foot.replaceChildren(make('div', { class: 'buttons' }, button(line.choices[0], 'primary', () => decide(entry, { verdict: 'approve' }))));
+    return;
+  }
   entry.foot.replaceChildren(make('div', { class: 'buttons' },
     button('Approve', 'primary', () => decide(entry, { verdict: 'approve' })),
     button('Deny', 'danger', () => denyForm(entry)),
@@ -617,12 +629,16 @@ const outcomes = {
   expire: ['Expired: nobody decided in time, which counts as denied', ''], withdrawn: ['Withdrawn', ''],
 };
 
+// of an offer to go on
+const offered = { approve: ['Goes on', 'good'], deny: ['Stays ended', ''], expire: ['No longer open', ''], withdrawn: ['Overtaken by what was said next', ''] };
+
 function decided(line) {
   const entry = state.cards.get(line.id);
   if (!entry || entry.settled) return;
   entry.settled = true;
   const inside = entry.node.contains(document.activeElement) || (entry.held && document.activeElement === document.body);
-  const [word, kind] = outcomes[line.decision] || [line.decision, ''];
+  const offer = entry.line.kind === 'notice';
+  const [word, kind] = (offer && offered[line.decision]) || outcomes[line.decision] || [line.decision, ''];
   const byNobody = line.decision === 'expire' || line.decision === 'withdrawn';
   const by = line.by && !byNobody ? ' by ' + (line.by === 'web:me' ? 'you' : line.by) : '';
   const at = line.at ? ', ' + timeText(line.at) : '';
@@ -635,12 +651,12 @@ function decided(line) {
     entry.node.querySelector('h3').replaceChildren(make('code', { text: entry.line.tool }));
   }
   if (inside) words.focus();
-  if (line.decision !== 'withdrawn' && line.decision !== 'expire' && state.waiting) working(true);
+  if (line.decision !== 'withdrawn' && line.decision !== 'expire' && (state.waiting || (offer && line.decision === 'approve'))) working(true);
   countCards();
 }
 
 function countCards() {
-  const open = [...state.cards.values()].filter(c => !c.settled);
+  const open = [...state.cards.values()].filter(c => !c.settled && c.line.kind !== 'notice');
   const pill = $('waiting');
   pill.hidden = open.length === 0;
   pill.textContent = open.length === 1 ? '1 waits for you' : open.length + ' wait for you';
@@ -648,7 +664,7 @@ function countCards() {
 }
 
 $('waiting').addEventListener('click', () => {
-  const first = [...state.cards.values()].find(c => !c.settled);
+  const first = [...state.cards.values()].find(c => !c.settled && c.line.kind !== 'notice');
   if (!first) return;
   first.node.scrollIntoView({ block: 'center' });
   const target = first.foot.querySelector('button, input');
