@@ -23,6 +23,13 @@ type ModelSpec struct {
 	PriceOut  Money
 }
 
+// Fallback is a model that stands in for others. Its fields are like those of [Config].
+type Fallback struct {
+	Model   model.Model
+	Spec    ModelSpec
+	Counter compact.Counter
+}
+
 // Config is what an Agent is made of. Store, Model and Spec must be set.
 type Config struct {
 	Store memory.Store
@@ -31,7 +38,9 @@ type Config struct {
 	Tools []Tool // offered in this order
 	// Counter counts tokens as the model does; nil means by the number of bytes. What the provider reports corrects it.
 	Counter compact.Counter
-	Limits  Limits
+	// Fallbacks are asked in this order when the models before them do not answer.
+	Fallbacks []Fallback
+	Limits    Limits
 
 	Owners  []PersonID
 	Only    []string          // if not empty, the tools that are offered
@@ -51,7 +60,7 @@ type Config struct {
 type Agent struct {
 	Config
 	tools  *toolbox
-	tokens *compact.Calibrated
+	models []candidate // in the order in which they are asked
 
 	ctx    context.Context // ends when Close no longer waits
 	cancel context.CancelCauseFunc
@@ -90,15 +99,12 @@ func New(c Config) (*Agent, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Counter == nil {
-		c.Counter = compact.NewCounter(compact.Estimate)
-	}
 	c.Limits = c.Limits.withDefaults()
 	box, err := newToolbox(c)
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, tools: box, tokens: compact.NewCalibrated(c.Counter), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}}
+	ag := &Agent{Config: c, tools: box, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}}
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
 	return ag, nil

@@ -19,6 +19,7 @@ const (
 	kindModelRetry = "model_retry"
 	kindModelCall  = "model_call"
 	kindModelLost  = "model_lost"
+	kindFallback   = "model_fallback"
 	kindToolCall   = "tool_call"
 	kindProgress   = "tool_progress"
 	kindToolResult = "tool_result"
@@ -281,6 +282,8 @@ func decode(line memory.Entry) (entry, error) {
 		return read(&modelRetryEntry{})
 	case kindModelCall:
 		return read(&modelCallEntry{})
+	case kindFallback:
+		return read(&modelFallbackEntry{})
 	case kindModelLost:
 		return read(&modelLostEntry{})
 	case kindToolCall:

@@ -65,6 +65,8 @@ func eventOf(e entry) (Event, bool) {
 		return Event{Kind: "step", Turn: e.Turn, Run: e.Run, Step: e.Step}, true
 	case *modelRetryEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, DurationMS: ms(e.Wait), Reason: e.Reason}, true
+	case *modelFallbackEntry:
+		return Event{Kind: kindModelRetry, Turn: e.Turn, Run: e.Run, Step: e.Step, Model: e.To, CostUSD: e.Charge.USD(), Reason: e.From + " did not answer: " + e.Reason}, true
 	case *modelCallEntry:
 		return Event{
 			Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, DurationMS: ms(e.Took), Model: e.Model,

@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"time"
+
+	"nudge/agent/model"
 )
 
 // StopReason says why a run ended, in the words of the trace.
@@ -72,6 +74,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	return l
 }
+
+// cost is what a provider charges for what it reports.
+func (m ModelSpec) cost(u model.Usage) Money { return Money(u.In)*m.PriceIn + Money(u.Out)*m.PriceOut }
 
 // minOutput is the smallest output limit in tokens that is worth a model call.
 const minOutput = 64

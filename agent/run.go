@@ -135,7 +135,7 @@ func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
 	var why *halt
 	release, err := a.hold(asked.Day, func(spent Money) Money {
 		var allowed allowance
-		allowed, why = a.Limits.allow(t, a.Spec, a.estimate(words, asked.Tail), spent)
+		allowed, why = a.Limits.allow(t, a.model().Spec, a.estimate(words, asked.Tail), spent)
 		asked.Input, asked.Output, asked.Reserve = allowed.input, allowed.output, allowed.reserve
 		return asked.Reserve
 	})
@@ -180,12 +180,13 @@ func (a *actor) estimate(words []letter, tail string) int {
 // tried again.
 func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, error) {
 	t := a.state.turn
+	who := a.model()
 	request := model.Request{System: a.system(), Messages: a.state.view, Tools: a.tools.offered(t), MaxOutput: asked.Output}
 	began := time.Now()
 	for try := 1; ; try++ {
-		answer, err := a.Model.Answer(ctx, request, nil)
+		answer, err := who.Model.Answer(ctx, request, nil)
 		if err == nil {
-			a.tokens.Learn(request, answer.Usage.In)
+			who.tokens.Learn(request, answer.Usage.In)
 			return answer, a.answered(asked, answer, time.Since(began))
 		}
 		wait, ok := retry(err, try)
@@ -211,7 +212,7 @@ func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, 
 // answered journals the model's answer and settles what was reserved for it.
 func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.Duration) error {
 	t := a.state.turn
-	cost := Money(answer.Usage.In)*a.Spec.PriceIn + Money(answer.Usage.Out)*a.Spec.PriceOut
+	cost := a.model().Spec.cost(answer.Usage)
 	if !answer.Usage.Known {
 		cost = asked.Reserve // unknown is not free
 	}
@@ -233,6 +234,9 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause erro
 	}
 	if a.ctx.Err() != nil {
 		return settled, nil // closing: the next start sees a lost call
+	}
+	if next, ok := a.fallback(ctx, cause); ok {
+		return again, a.fallBack(asked, next, cause)
 	}
 	why := &halt{reason: ModelError, say: "I could not get an answer from the model: " + sayOf(cause) + "."}
 	var fault *model.Error

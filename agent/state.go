@@ -43,6 +43,7 @@ type turn struct {
 	ended      string // the answer given by a tool that ends the turn
 	offer      string // the card that offers to go on, once it was ended
 
+	model               int // that is asked, of the agent's candidates
 	steps, toolCalls    int
 	tokensIn, tokensOut int
 	unknown             bool // some call's tokens are not known
@@ -158,6 +159,10 @@ func (s *state) apply(e entry, at time.Time) {
 			t.asked = nil
 			t.steps++
 			t.spent += e.Charge
+		}
+	case *modelFallbackEntry:
+		if t != nil {
+			t.fellBack(e)
 		}
 	case *modelRetryEntry:
 		if t != nil && e.Unknown {

@@ -20,17 +20,17 @@ func (compactedEntry) kind() string { return kindCompacted }
 // fit makes the conversation shorter when the next request, which carries words too, would come near the end of the
 // model's window.
 func (a *actor) fit(words []letter) error {
-	t := a.state.turn
+	t, who := a.state.turn, a.model()
 	if a.stuck >= compact.MaxStuck {
 		return nil // it gained nothing twice; the provider decides whether it still fits
 	}
-	used := compact.Tokens(a.tokens, a.system(), a.tools.offered(t), a.state.view)
+	used := compact.Tokens(who.tokens, a.system(), a.tools.offered(t), a.state.view)
 	for _, l := range words {
-		used += compact.MessageTokens(a.tokens, model.Message{Role: model.User, Text: l.Text})
+		used += compact.MessageTokens(who.tokens, model.Message{Role: model.User, Text: l.Text})
 	}
 	out, changed := compact.Compact(compact.Input{
-		Count: a.tokens, Messages: a.state.view, Marks: a.state.marks,
-		Window: a.Spec.Window, Reserve: a.Spec.MaxOutput, Used: used, Stuck: a.stuck,
+		Count: who.tokens, Messages: a.state.view, Marks: a.state.marks,
+		Window: who.Spec.Window, Reserve: who.Spec.MaxOutput, Used: used, Stuck: a.stuck,
 	})
 	a.stuck = out.Stuck
 	if !changed {
