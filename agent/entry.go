@@ -83,8 +83,9 @@ type modelAskedEntry struct {
 	Input   int    `json:"input"`  // estimated tokens
 	Output  int    `json:"output"` // the limit that is sent
 	Reserve Money  `json:"reserve,omitempty"`
-	Day     string `json:"day,omitempty"`  // the key of [today] under which the reserve was spent
-	Tail    string `json:"tail,omitempty"` // what was put at the end of the last message: the state of the plan
+	Day     string `json:"day,omitempty"`     // the key of [today] under which the reserve was spent
+	Tail    string `json:"tail,omitempty"`    // what was put at the end of the last message: the state of the plan
+	Summary bool   `json:"summary,omitempty"` // of what a compaction leaves out: no step
 }
 
 type modelRetryEntry struct {
@@ -109,6 +110,7 @@ type modelCallEntry struct {
 	Finish    model.Finish  `json:"finish,omitempty"`
 	Usage     model.Usage   `json:"usage"`
 	Cost      Money         `json:"cost,omitempty"`
+	Summary   bool          `json:"summary,omitempty"` // the text stands in the compaction that follows
 	Took      time.Duration `json:"took"`
 }
 

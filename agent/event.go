@@ -62,6 +62,9 @@ func eventOf(e entry) (Event, bool) {
 	case *runEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Reason: e.Why}, true
 	case *modelAskedEntry:
+		if e.Summary {
+			return Event{}, false
+		}
 		return Event{Kind: "step", Turn: e.Turn, Run: e.Run, Step: e.Step}, true
 	case *modelRetryEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, DurationMS: ms(e.Wait), Reason: e.Reason}, true
@@ -71,7 +74,7 @@ func eventOf(e entry) (Event, bool) {
 		return Event{
 			Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, DurationMS: ms(e.Took), Model: e.Model,
 			TokensIn: e.Usage.In, TokensOut: e.Usage.Out, CostUSD: e.Cost.USD(), Unknown: !e.Usage.Known,
-			Size: len(e.Text), Calls: len(e.Calls), Reason: string(e.Finish),
+			Size: len(e.Text), Calls: len(e.Calls), Reason: e.why(),
 		}, true
 	case *modelLostEntry:
 		return Event{
@@ -110,6 +113,14 @@ func eventOf(e entry) (Event, bool) {
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Reason: string(e.Reason)}, true
 	}
 	return Event{}, false
+}
+
+// why is how the answer ended, or what it was for.
+func (e *modelCallEntry) why() string {
+	if e.Summary {
+		return "summary"
+	}
+	return string(e.Finish)
 }
 
 // TurnOf is the turn that a line of a journal belongs to; "" when it belongs to none.

@@ -53,7 +53,14 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 	if why := a.cut(ctx, heard); why != nil {
 		return a.halt(why)
 	}
-	asked, why, err := a.reserve()
+	words, err := a.words()
+	if err != nil {
+		return again, err
+	}
+	if err := a.fit(ctx, words); err != nil || ctx.Err() != nil {
+		return again, err
+	}
+	asked, why, err := a.reserve(words)
 	if err != nil {
 		return again, err
 	}
@@ -115,16 +122,9 @@ func (s *state) lastResult() string {
 	return ""
 }
 
-// reserve takes the mail that the next request shall carry, checks the limits and journals that the model is asked.
-func (a *actor) reserve() (*modelAskedEntry, *halt, error) {
+// reserve checks the limits, takes the words that the next request shall carry and journals that the model is asked.
+func (a *actor) reserve(words []letter) (*modelAskedEntry, *halt, error) {
 	t := a.state.turn
-	words, err := a.words()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := a.fit(words); err != nil {
-		return nil, nil, err
-	}
 	asked := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
 	if a.state.plan != "" && !a.state.planned {
 		asked.Tail = "[your plan so far:\n" + a.state.plan + "]"
@@ -217,6 +217,11 @@ func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.
 		cost = asked.Reserve // unknown is not free
 	}
 	a.spend(asked.Day, cost-asked.Reserve)
+	if asked.Summary {
+		return a.add(modelCallEntry{
+			Turn: t.id, Run: t.run, Step: asked.Step, Model: answer.Model, Finish: answer.Finish, Usage: answer.Usage, Cost: cost, Took: took, Summary: true,
+		})
+	}
 	a.fresh = true
 	if len(answer.Calls) > 0 && answer.Text != "" {
 		a.progress("", answer.Text)

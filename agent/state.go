@@ -50,6 +50,7 @@ type turn struct {
 	uncounted           int  // the most that those can be
 	before              use  // what was used before the present allowance was granted
 	empties             int  // answers in a row that said nothing
+	dull                int  // summaries that were no good; not journaled, a restart may try again
 	spent               Money
 	failures            int // steps in a row in which every call failed
 	repeats             repeats
@@ -146,8 +147,11 @@ func (s *state) apply(e entry, at time.Time) {
 		}
 	case *modelAskedEntry:
 		if t != nil {
-			t.asked, t.owed = e, nil
-			s.append(e.Tail)
+			t.asked = e
+			if !e.Summary {
+				t.owed = nil
+				s.append(e.Tail)
+			}
 		}
 	case *modelCallEntry:
 		s.answered(e)
@@ -156,8 +160,10 @@ func (s *state) apply(e entry, at time.Time) {
 			if e.Unknown {
 				t.uncount()
 			}
+			if t.asked == nil || !t.asked.Summary {
+				t.steps++
+			}
 			t.asked = nil
-			t.steps++
 			t.spent += e.Charge
 		}
 	case *modelFallbackEntry:
@@ -220,6 +226,10 @@ func (s *state) answered(e *modelCallEntry) {
 	if t == nil {
 		return // without a turn its calls would never have results
 	}
+	if e.Summary {
+		t.paid(e)
+		return
+	}
 	if len(e.Calls) > 0 || strings.TrimSpace(e.Text) != "" {
 		t.empties = 0
 		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
@@ -228,17 +238,23 @@ func (s *state) answered(e *modelCallEntry) {
 	}
 	if e.Usage.Known {
 		t.sentTokens, t.sentBytes = e.Usage.In, sent
-	} else {
-		t.uncount()
 	}
-	t.asked = nil
+	t.paid(e)
 	t.steps++
-	t.spent += e.Cost
-	t.tokensIn += e.Usage.In
-	t.tokensOut += e.Usage.Out
 	for _, c := range e.Calls {
 		t.batch = append(t.batch, &call{Call: c})
 	}
+}
+
+// paid takes what a model call came to.
+func (t *turn) paid(e *modelCallEntry) {
+	if !e.Usage.Known {
+		t.uncount()
+	}
+	t.asked = nil
+	t.spent += e.Cost
+	t.tokensIn += e.Usage.In
+	t.tokensOut += e.Usage.Out
 }
 
 // uncount notes that the tokens of the model call under way are not known: unknown is not none.

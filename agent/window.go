@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+
 	"nudge/agent/compact"
 	"nudge/agent/model"
 )
@@ -19,7 +21,7 @@ func (compactedEntry) kind() string { return kindCompacted }
 
 // fit makes the conversation shorter when the next request, which carries words too, would come near the end of the
 // model's window.
-func (a *actor) fit(words []letter) error {
+func (a *actor) fit(ctx context.Context, words []letter) error {
 	t, who := a.state.turn, a.model()
 	if a.stuck >= compact.MaxStuck {
 		return nil // it gained nothing twice; the provider decides whether it still fits
@@ -28,13 +30,25 @@ func (a *actor) fit(words []letter) error {
 	for _, l := range words {
 		used += compact.MessageTokens(who.tokens, model.Message{Role: model.User, Text: l.Text})
 	}
-	out, changed := compact.Compact(compact.Input{
+	in := compact.Input{
 		Count: who.tokens, Messages: a.state.view, Marks: a.state.marks,
 		Window: who.Spec.Window, Reserve: who.Spec.MaxOutput, Used: used, Stuck: a.stuck,
-	})
+	}
+	out, changed := compact.Compact(in)
 	a.stuck = out.Stuck
 	if !changed {
 		return nil
+	}
+	if out.Level == compact.Dropped && out.Lost && t.dull < maxDull {
+		with, good, err := a.summarize(ctx, in, out)
+		if err != nil {
+			return err
+		}
+		if good {
+			out = with
+		} else if t.dull++; used+who.Spec.MaxOutput <= who.Spec.Window {
+			return nil // nothing goes without a summary while there is room
+		}
 	}
 	a.progress("", out.Note)
 	a.Log.Debug("compacted a conversation", "session", a.session, "before", out.Counts.Before, "after", out.Counts.After, "fits", out.Fits)

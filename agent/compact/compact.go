@@ -67,11 +67,14 @@ type Output struct {
 	// Removed are the messages that went, as they were last sent, in order: what a summary is made of. The summary of an
 	// earlier note stands among them as a result.
 	Removed []model.Message
-	Level   Level
-	Tokens  int    // of the next request, estimated
-	Fits    bool   // that is within the window, with room for the answer
-	Note    string // what was done, in words for a person
-	Counts  Counts
+	// Lost says that something went which cannot be had again, words or what came of calls with effects: then a summary is
+	// worth a request.
+	Lost   bool
+	Level  Level
+	Tokens int    // of the next request, estimated
+	Fits   bool   // that is within the window, with room for the answer
+	Note   string // what was done, in words for a person
+	Counts Counts
 	// Stuck counts the compactions in a row that were needed and gained nothing worth it. At MaxStuck the core
 	// stops compacting in this turn, and says Note to the person.
 	Stuck int
@@ -127,7 +130,7 @@ const worth = 5
 
 // output is what the draft comes to.
 func (d *draft) output(before int) Output {
-	out := Output{Change: d.change(), Removed: d.removed(), Level: Noted, Tokens: d.total(), Counts: d.counts(before)}
+	out := Output{Change: d.change(), Removed: d.removed(), Lost: d.loses(), Level: Noted, Tokens: d.total(), Counts: d.counts(before)}
 	if len(out.Removed) > 0 {
 		out.Level = Dropped
 	}

@@ -241,6 +241,18 @@ func (d *draft) removed() []model.Message {
 	return out
 }
 
+// loses reports whether anything is left out that cannot be had again.
+func (d *draft) loses() bool {
+	for i, m := range d.messages {
+		switch {
+		case !d.dropped[i] || d.marks[i].Left != nil:
+		case isResult(m) && !d.marks[i].Repeatable, !isResult(m) && strings.TrimSpace(m.Text) != "":
+			return true
+		}
+	}
+	return false
+}
+
 // shortenLongest takes the middle out of the longest messages, when what is left is still too much: first of results
 // that can be had again, then of everything but what stays. When each has little left, the kept steps go after all
 // but for the last, then older words of users. What stays loses something only if it does not fit the room at all.
