@@ -18,11 +18,8 @@ type actor struct {
 	session string
 	state   *state
 
-	// What was applied to the state and is not on disk yet, with what shall be written in the same transaction.
-	pending   []memory.Entry
-	alongside []func(memory.Tx) error
-	after     []func()        // run once that transaction is on disk
-	taken     map[uint64]bool // the mail that leaves the inbox with it
+	out  writes // what is not on disk yet
+	late *late  // what is about to be, before it
 
 	stuck int  // compactions in a row that gained nothing
 	fresh bool // the batch was asked for by the last answer and nothing was decided about its calls
@@ -30,6 +27,7 @@ type actor struct {
 	// Guarded by Agent.mu.
 	woken   bool                    // there may be mail that was not looked at
 	running string                  // the turn of the run under way
+	unsaved bool                    // that turn began a moment ago and is not on disk yet
 	stop    context.CancelCauseFunc // of that run
 }
 
@@ -38,8 +36,8 @@ func (a *actor) live() {
 	for {
 		err := a.work()
 		if err != nil {
-			// What is on disk is the truth; the next actor of this session reads it.
-			a.state, a.pending, a.alongside, a.after, a.taken = nil, nil, nil, nil, nil
+			a.abandon()
+			a.state = nil // the next actor of this session reads it
 			a.Log.Error("session stopped working and is tried again later", "session", a.session, "error", err)
 		}
 		if a.rest(a, err != nil) {
@@ -113,7 +111,7 @@ func (a *actor) mail() ([]letter, error) {
 			if err != nil {
 				return err
 			}
-			if a.taken[l.id] {
+			if a.out.taken[l.id] || a.late != nil && a.late.taken[l.id] {
 				continue
 			}
 			letters = append(letters, l)
@@ -129,12 +127,9 @@ func (a *actor) take(letters ...letter) {
 		return
 	}
 	ids := make([]uint64, len(letters))
-	if a.taken == nil {
-		a.taken = map[uint64]bool{}
-	}
 	for i, l := range letters {
 		ids[i] = l.id
-		a.taken[l.id] = true
+		a.out.take(l.id)
 	}
 	a.also(func(tx memory.Tx) error { return tx.Inbox().Remove(a.session, ids...) })
 }
@@ -152,12 +147,15 @@ func (a *actor) add(e entry) error {
 		return err
 	}
 	a.state.apply(read, now)
-	a.pending = append(a.pending, line)
+	a.out.entries = append(a.out.entries, line)
 	return nil
 }
 
 // also does something in the transaction of the next commit.
-func (a *actor) also(fn func(memory.Tx) error) { a.alongside = append(a.alongside, fn) }
+func (a *actor) also(fn func(memory.Tx) error) { a.out.alongside = append(a.out.alongside, fn) }
+
+// then does something once the next commit is on disk, at any time after and from any goroutine.
+func (a *actor) then(fns ...func()) { a.out.after = append(a.out.after, fns...) }
 
 // say puts a reply into the outbox with the next commit.
 func (a *actor) say(r Reply) {
@@ -171,40 +169,7 @@ func (a *actor) say(r Reply) {
 		}
 	}
 	a.also(func(tx memory.Tx) error { return Send(tx, r) })
-	a.after = append(a.after, a.Outgoing)
-}
-
-// commit puts everything that is pending on disk, all or nothing. After an error the state is ahead of the disk, so
-// the actor must end.
-func (a *actor) commit() error {
-	if len(a.pending) == 0 && len(a.alongside) == 0 {
-		return nil
-	}
-	last := a.state.last
-	// Nothing may cut a commit short: a Stop would leave the state ahead of the disk.
-	err := a.Store.Update(context.Background(), func(tx memory.Tx) (err error) {
-		if len(a.pending) > 0 {
-			if last, err = tx.Journal().Append(a.session, a.pending...); err != nil {
-				return err
-			}
-		}
-		for _, fn := range a.alongside {
-			if err := fn(tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("write to session %s: %w", a.session, err)
-	}
-	a.state.last = last
-	after := a.after
-	a.pending, a.alongside, a.after, a.taken = nil, nil, nil, nil
-	for _, fn := range after {
-		fn()
-	}
-	return nil
+	a.then(a.Outgoing)
 }
 
 // wake reads the journal, unless the state that it folds to was kept, and mends what a crash cut off.
@@ -233,7 +198,7 @@ func (a *actor) wake() error {
 
 // reread takes back what was applied to the state and not committed.
 func (a *actor) reread() error {
-	a.pending, a.alongside, a.after, a.taken = nil, nil, nil, nil
+	a.abandon()
 	return a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
 		a.state, err = load(tx, a.session)
 		return err

@@ -41,6 +41,7 @@ type Config struct {
 	// Fallbacks are asked in this order when the models before them do not answer.
 	Fallbacks []Fallback
 	Limits    Limits
+	Hooks     []Hook // those of one point are asked in this order
 
 	Owners  []PersonID
 	Only    []string          // if not empty, the tools that are offered
@@ -187,7 +188,7 @@ func (ag *Agent) rest(a *actor, failed bool) bool {
 		a.woken = false
 		return false
 	}
-	if !failed && !ag.closed && a.state != nil && len(a.pending)+len(a.alongside) == 0 {
+	if !failed && !ag.closed && a.state != nil && a.out.empty() && a.late == nil {
 		ag.shelf.put(a.session, a.state)
 	}
 	delete(ag.actors, a.session)
@@ -199,7 +200,7 @@ func (ag *Agent) rest(a *actor, failed bool) bool {
 func (ag *Agent) interrupt(session, turn string) {
 	ag.mu.Lock()
 	defer ag.mu.Unlock()
-	if a := ag.actors[session]; a != nil && a.running == turn && a.stop != nil {
+	if a := ag.actors[session]; a != nil && (a.running == turn || turn == "" && a.unsaved) && a.stop != nil {
 		a.stop(errStop)
 	}
 }

@@ -141,7 +141,7 @@ func (a *actor) register(k cardEntry, reply Reply) error {
 		}
 		return nil
 	})
-	a.after = append(a.after, a.Outgoing, a.Rescheduled)
+	a.then(a.Outgoing, a.Rescheduled)
 	return nil
 }
 
@@ -396,7 +396,7 @@ func (a *actor) send(conversation string, m Message) {
 		_, err = tx.Inbox().Put(session, data)
 		return err
 	})
-	a.after = append(a.after, func() { a.look(session) })
+	a.then(func() { a.look(session) })
 }
 
 // denied is a denial as the model reads it.

@@ -31,8 +31,8 @@ func (a *actor) batch(ctx context.Context) (outcome, error) {
 			return a.haltOr(why, err)
 		}
 	}
-	if err := a.perform(ctx, a.reads()...); err != nil {
-		return again, err
+	if why, err := a.perform(ctx, a.reads()...); err != nil || why != nil {
+		return a.haltOr(why, err)
 	}
 	if err := a.share(); err != nil {
 		return again, err
@@ -40,7 +40,7 @@ func (a *actor) batch(ctx context.Context) (outcome, error) {
 	for a.ctx.Err() == nil {
 		c := a.state.turn.next()
 		if c == nil {
-			return again, nil
+			return a.haltOr(a.stepDone(ctx))
 		}
 		if why, err := a.attend(ends); err != nil || why != nil {
 			return a.haltOr(why, err)
@@ -56,8 +56,8 @@ func (a *actor) batch(ctx context.Context) (outcome, error) {
 		case c.card != nil && c.card.verdict == "":
 			return a.pause()
 		default:
-			if err := a.perform(ctx, c); err != nil {
-				return again, err
+			if why, err := a.perform(ctx, c); err != nil || why != nil {
+				return a.haltOr(why, err)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (a *actor) batch(ctx context.Context) (outcome, error) {
 }
 
 func (a *actor) haltOr(why *halt, err error) (outcome, error) {
-	if err != nil {
+	if err != nil || why == nil {
 		return again, err
 	}
 	return a.halt(why)
@@ -188,20 +188,36 @@ type work struct {
 	err      error
 	took     time.Duration
 	progress []string
+
+	rewritten *string // the result as a hook wrote it
+	withheld  string  // instead of a result that a hook could not decide about
 }
 
 // perform runs calls side by side: calling is journaled before, the results after, with the next commit.
-func (a *actor) perform(ctx context.Context, calls ...*call) error {
+func (a *actor) perform(ctx context.Context, calls ...*call) (*halt, error) {
 	var works []*work
 	for _, c := range calls {
 		w, err := a.prepare(c)
 		if err != nil {
 			if err := a.answer(c, err.Error(), true); err != nil {
-				return err
+				return nil, err
+			}
+			continue
+		}
+		instead, why, err := a.permit(ctx, w, a.question(BeforeTool, a.state.turn.steps))
+		if err != nil || why != nil || ctx.Err() != nil {
+			return why, err
+		}
+		if instead != nil {
+			if err := a.answer(c, instead.Text, instead.Failed); err != nil {
+				return nil, err
 			}
 			continue
 		}
 		works = append(works, w)
+	}
+	for _, w := range works {
+		c := w.call
 		calling := toolCallEntry{
 			Turn: w.in.Turn, Run: a.state.turn.run, Call: c.ID, Tool: w.tool.Name, Effect: w.effect(), Key: w.in.Key,
 		}
@@ -209,14 +225,14 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 			calling.Arguments = string(c.arguments)
 		}
 		if err := a.add(calling); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if works == nil {
-		return nil
+		return nil, nil
 	}
-	if err := a.commit(); err != nil {
-		return err
+	if err := a.commitFor(works); err != nil {
+		return nil, err
 	}
 	for _, w := range works {
 		a.progress(w.tool.Name, callLine(w.tool.Name, w.in.Arguments))
@@ -226,16 +242,34 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 		// Closing: what was cut off is for the next start to judge, by its effect.
 		works = slices.DeleteFunc(works, func(w *work) bool { return w.err != nil || w.result.Failed })
 	}
-	return a.results(works)
+	for _, w := range works {
+		if err := a.review(ctx, w, a.question(AfterTool, a.state.turn.steps)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, a.results(works)
+}
+
+// commitFor puts on disk that calls begin: before anything happens that a crash could leave unknown, and soon for those
+// that are simply run again.
+func (a *actor) commitFor(works []*work) error {
+	if slices.ContainsFunc(works, func(w *work) bool { return w.effect() != Read }) {
+		return a.commit()
+	}
+	return a.commitSoon()
 }
 
 // results journals what came of calls. What tools want written goes to disk with it at once: if it is refused there, the
 // call has failed, and its result says so.
 func (a *actor) results(works []*work) error {
+	writes := slices.ContainsFunc(works, (*work).writes)
+	if writes {
+		if err := a.commit(); err != nil { // what a refusal takes back is the results alone
+			return err
+		}
+	}
 	for {
-		writes := false
 		for _, w := range works {
-			writes = writes || w.writes()
 			if err := a.resultOf(w); err != nil {
 				return err
 			}
@@ -248,7 +282,7 @@ func (a *actor) results(works []*work) error {
 		if !errors.As(err, &refused) {
 			return err
 		}
-		refused.work.err = refused.err
+		refused.work.err, refused.work.rewritten = refused.err, nil
 		if err := a.reread(); err != nil {
 			return err
 		}
@@ -378,7 +412,10 @@ func (a *actor) resultOf(w *work) error {
 	entry := toolResultEntry{
 		Turn: t.id, Run: t.run, Call: w.call.ID, Tool: w.tool.Name, Failed: failed, Ran: true, Took: w.took, Size: len(text),
 	}
-	entry.Text, _ = Bound(editedBy(w.call.card)+text, maxResult)
+	bounded, save := a.tools.bounded(t, w.tool.Name, editedBy(w.call.card)+text)
+	if entry.Text = bounded; save != nil {
+		a.also(func(tx memory.Tx) error { return save(tx, a.session) })
+	}
 	if w.tool.EndsTurn && !failed {
 		entry.Ended = text
 	}
@@ -388,8 +425,13 @@ func (a *actor) resultOf(w *work) error {
 
 // words is the result as the model reads it.
 func (w *work) words() (text string, failed bool) {
-	if w.err != nil {
+	switch {
+	case w.withheld != "":
+		return w.withheld, true
+	case w.err != nil && w.rewritten == nil:
 		return w.err.Error(), true
+	case w.rewritten != nil:
+		return *w.rewritten, w.err != nil || w.result.Failed
 	}
 	return w.result.Text, w.result.Failed
 }
@@ -406,7 +448,7 @@ func (a *actor) commitResult(w *work) {
 		return nil
 	})
 	look, after := w.result.Look, w.result.After
-	a.after = append(a.after, func() {
+	a.then(func() {
 		a.Look(look...)
 		a.Outgoing()
 		if after != nil {

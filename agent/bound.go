@@ -23,22 +23,43 @@ func Bound(text string, limit int) (kept string, cut bool) {
 	if Binary(text) {
 		return fmt.Sprintf("binary, %d bytes", len(text)), true
 	}
-	clean := strings.Map(func(r rune) rune {
+	clean := cleaned(text)
+	if len(clean) <= limit {
+		return clean, false
+	}
+	return headAndTail(clean, limit, ""), true
+}
+
+// cleaned is a text as valid UTF-8 without NUL.
+func cleaned(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == 0 {
 			return utf8.RuneError
 		}
 		return r
 	}, text)
-	if len(clean) <= limit {
-		return clean, false
-	}
-	room := max(0, limit-len(leftOut(len(clean)))) / 2
-	head := clusterStart(clean, room)
-	tail := nextCluster(clean, len(clean)-room)
-	return clean[:head] + leftOut(tail-head) + clean[tail:], true
 }
 
-func leftOut(bytes int) string { return fmt.Sprintf("\n[… %d bytes left out …]\n", bytes) }
+// headAndTail keeps the ends of a clean text, with a line between them that says what was left out and the way to it.
+func headAndTail(clean string, limit int, way string) string {
+	room := max(0, limit-len(leftOut(len(clean), way))) / 2
+	head := clusterStart(clean, room)
+	tail := nextCluster(clean, len(clean)-room)
+	return clean[:head] + leftOut(tail-head, way) + clean[tail:]
+}
+
+func leftOut(bytes int, way string) string {
+	return fmt.Sprintf("\n[… %d bytes left out%s …]\n", bytes, way)
+}
+
+// Head is the beginning of a text, of at most limit bytes and not much less. In what is valid UTF-8 no rune is split,
+// nor an emoji with modifiers; where that would leave more than a few bytes away, only the rune is spared.
+func Head(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return text[:clusterStart(text, max(0, limit))]
+}
 
 // Binary reports whether data is no text: more than a tenth of its bytes, and more than a few, are invalid UTF-8 or
 // control characters that texts don't have.
@@ -57,10 +78,12 @@ func Binary(data string) bool {
 	return bad > fewBadBytes && bad > len(data)/10
 }
 
-// runeStart moves an index back to the start of the rune that it is in.
+// runeStart moves an index back to the start of the rune that it is in; in what is no UTF-8 it moves little.
 func runeStart(text string, at int) int {
-	for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
-		at--
+	for start := at; start >= 0 && start < len(text) && at-start < utf8.UTFMax; start-- {
+		if utf8.RuneStart(text[start]) {
+			return start
+		}
 	}
 	return at
 }

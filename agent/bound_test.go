@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -63,6 +64,63 @@ func TestBoundOfMuch(t *testing.T) {
 	}
 	if got, _ := Bound(string(noise), 1000); got != "binary, 1048576 bytes" {
 		t.Errorf("noise became %.60q", got)
+	}
+}
+
+// SaveResult is for the tests that read what was saved with the tool that does.
+var SaveResult = saveResult
+
+func TestHeadSplitsNothing(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"abc", 0, ""}, {"abc", -1, ""},
+		{"aé", 2, "a"}, {"ae\u0301", 3, "a"}, {"a👍🏽", 6, "a"}, {"a👩‍👩‍👧b", 12, "a"}, {"a👩‍👩‍👧b", 19, "a👩‍👩‍👧"},
+		{"a" + strings.Repeat("\u0301", 60), 62, "a" + strings.Repeat("\u0301", 30)},
+		{"a" + strings.Repeat("\x80", 100), 50, "a" + strings.Repeat("\x80", 49)}, // no UTF-8
+	} {
+		if got := Head(c.text, c.limit); got != c.want {
+			t.Errorf("Head(%q, %d) = %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
+// The way to what was left out is told only where the model can go it, and what pages is never saved again.
+func TestWhatIsSaved(t *testing.T) {
+	reads := Tool{Spec: Spec{Name: pageTool, Effect: Read, Schema: []byte(`{}`)}, Run: func(context.Context, Invocation) (Result, error) { return Result{}, nil }}
+	withPerson := reads
+	withPerson.Place = WithPerson
+	long := strings.Repeat("x", maxResult+1)
+	for _, c := range []struct {
+		name, tool, text string
+		config           Config
+		turn             turn
+		saved            bool
+	}{
+		{"a long one", "other", long, Config{Tools: []Tool{reads}}, turn{}, true},
+		{"a long one of a wake", "other", long, Config{Tools: []Tool{reads}}, turn{wake: &Wake{}}, true},
+		{"a short one", "other", long[1:], Config{Tools: []Tool{reads}}, turn{}, false},
+		{"a binary", "other", strings.Repeat("\x00", maxResult+1), Config{Tools: []Tool{reads}}, turn{}, false},
+		{"a page", pageTool, long, Config{Tools: []Tool{reads}}, turn{}, false},
+		{"no tool", "other", long, Config{}, turn{}, false},
+		{"denied", "other", long, Config{Tools: []Tool{reads}, Deny: []string{pageTool}}, turn{}, false},
+		{"not in a wake", "other", long, Config{Tools: []Tool{withPerson}}, turn{wake: &Wake{}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			box, err := newToolbox(c.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, save := box.bounded(&c.turn, c.tool, c.text)
+			if way := strings.Contains(kept, SavedPrefix); (save != nil) != c.saved || way != c.saved || len(kept) > maxResult {
+				t.Errorf("%d bytes, saved %v, the way is told %v; want %v", len(kept), save != nil, way, c.saved)
+			}
+			if plain, _ := Bound(c.text, maxResult); !c.saved && kept != plain {
+				t.Errorf("what is not saved became %.60q", kept)
+			}
+		})
 	}
 }
 

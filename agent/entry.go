@@ -32,6 +32,7 @@ const (
 	kindSteer      = "steer_taken"
 	kindWoke       = "woke"
 	kindCompacted  = "compacted"
+	kindHook       = "hook_ruled"
 	kindStopped    = "run_stopped"
 )
 
@@ -122,6 +123,7 @@ type modelLostEntry struct {
 	Charge Money  `json:"charge,omitempty"`
 	// Unknown says that the provider may have counted tokens that nobody knows of.
 	Unknown bool   `json:"unknown,omitempty"`
+	Unsent  bool   `json:"unsent,omitempty"` // nothing was asked after all: no step
 	Reason  string `json:"reason"`
 }
 
@@ -302,6 +304,8 @@ func decode(line memory.Entry) (entry, error) {
 		return read(&steerEntry{})
 	case kindWoke:
 		return read(&wokeEntry{})
+	case kindHook:
+		return read(&hookEntry{})
 	case kindCompacted:
 		return read(&compactedEntry{})
 	case kindStopped:

@@ -77,6 +77,9 @@ func eventOf(e entry) (Event, bool) {
 			Size: len(e.Text), Calls: len(e.Calls), Reason: e.why(),
 		}, true
 	case *modelLostEntry:
+		if e.Unsent {
+			return Event{}, false
+		}
 		return Event{
 			Kind: kindModelCall, Turn: e.Turn, Run: e.Run, Step: e.Step, CostUSD: e.Charge.USD(), Unknown: e.Unknown, Failed: true, Reason: e.Reason,
 		}, true

@@ -3,6 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 
 	"nudge/agent/model"
 )
@@ -48,6 +51,8 @@ type HookQuestion struct {
 
 	Text  string   `json:"text,omitempty"`  // after_step: what the model said
 	Calls []string `json:"calls,omitempty"` // after_step: the names of the tools that it asked for
+
+	call string // the id of the call, for the journal
 }
 
 // HookRequest is a request as hooks see it.
@@ -74,4 +79,41 @@ type Ruling struct {
 
 	// Of after_tool.
 	Result *string `json:"result,omitempty"` // what the model reads instead
+}
+
+// hookPoints are all points.
+var hookPoints = []HookPoint{BeforeStep, BeforeModel, BeforeTool, AfterTool, AfterStep}
+
+// Fits tells in an error what of a ruling does not belong to the point at which it was given, or contradicts itself;
+// nil when nothing does.
+func (r Ruling) Fits(at HookPoint) error {
+	if !slices.Contains(hookPoints, at) {
+		return fmt.Errorf("there is no point %q", at)
+	}
+	for _, part := range []struct {
+		field        string
+		set, belongs bool
+	}{
+		{"stop", r.Stop != "", at != AfterTool},
+		{"system", r.System != nil, at == BeforeModel},
+		{"messages", r.Messages != nil, at == BeforeModel},
+		{"append", r.Append != "", at == BeforeModel},
+		{"hide", r.Hide != nil, at == BeforeModel},
+		{"refuse", r.Refuse != "", at == BeforeTool},
+		{"answer", r.Answer != nil, at == BeforeTool},
+		{"result", r.Result != nil, at == AfterTool},
+	} {
+		if part.set && !part.belongs {
+			return fmt.Errorf("the ruling has %q, which a hook at %s cannot rule", part.field, at)
+		}
+	}
+	if r.Refuse != "" && r.Answer != nil {
+		return errors.New(`the ruling has both "refuse" and "answer"; it must have one of them`)
+	}
+	return nil
+}
+
+// isZero reports whether a ruling lets everything be.
+func (r Ruling) isZero() bool {
+	return r.Stop == "" && r.System == nil && r.Messages == nil && r.Append == "" && r.Hide == nil && r.Refuse == "" && r.Answer == nil && r.Result == nil
 }

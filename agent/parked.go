@@ -53,6 +53,15 @@ func (a *actor) runParked(k *card) error {
 		entry.Text, entry.Failed = err.Error(), true
 		return a.report(k, person, entry)
 	}
+	ask := HookQuestion{At: BeforeTool, Session: a.session, Turn: k.Turn, Person: k.Asked}
+	instead, err := a.permitParked(w, ask)
+	if err != nil {
+		return err
+	}
+	if instead != nil {
+		entry.Text, entry.Failed = instead.Text, instead.Failed
+		return a.report(k, person, entry)
+	}
 	calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: w.effect()}
 	if err := a.add(calling); err != nil {
 		return err
@@ -72,9 +81,22 @@ func (a *actor) runParked(k *card) error {
 	if a.ctx.Err() != nil && (w.err != nil || w.result.Failed) {
 		return nil // closing: what was cut off is for the next start to judge
 	}
+	ask.At = AfterTool
+	if err := a.review(a.ctx, w, ask); err != nil {
+		return err
+	}
 	entry.Text, entry.Failed = w.words()
 	entry.Ran, entry.Took, entry.Size = true, w.took, len(entry.Text)
-	entry.Text, _ = Bound(entry.Text, maxResult)
+	bounded, save := a.tools.bounded(&turn{}, w.tool.Name, entry.Text)
+	if entry.Text = bounded; save != nil {
+		a.also(func(tx memory.Tx) error {
+			session, err := SessionOf(tx, k.Address) // the one that reads it
+			if err != nil {
+				return err
+			}
+			return save(tx, session)
+		})
+	}
 	a.commitResult(w)
 	err = a.report(k, person, entry)
 	var refused *refusal
@@ -87,6 +109,15 @@ func (a *actor) runParked(k *card) error {
 	}
 	entry.Text, entry.Failed = refused.Error(), true
 	return a.report(k, person, entry)
+}
+
+// permitParked asks the hooks about a parked call. There is no turn to stop, so a Stop refuses the call.
+func (a *actor) permitParked(w *work, q HookQuestion) (instead *toolResultEntry, err error) {
+	instead, why, err := a.permit(a.ctx, w, q)
+	if why != nil {
+		instead = &toolResultEntry{Text: "not run: " + why.say, Failed: true}
+	}
+	return instead, err
 }
 
 // takeStops takes the Stops that ended a parked call; there is no turn for which they could be meant.

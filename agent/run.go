@@ -25,11 +25,16 @@ func now() time.Time { return time.Now().UTC() }
 // run works on the turn until it is settled or waits.
 func (a *actor) run() error {
 	ctx, done := a.beginWork()
-	defer done()
+	defer func() { done() }()
 	for {
 		end, err := a.step(ctx)
 		if err != nil || end != again {
 			return err
+		}
+		if errors.Is(context.Cause(ctx), errStop) {
+			// The next look at the mail finds the Stop, unless it was for what went before this turn.
+			done()
+			ctx, done = a.beginWork()
 		}
 		if a.ctx.Err() != nil {
 			return a.commit() // closing: the rest is for the next start
@@ -53,6 +58,12 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 	if why := a.cut(ctx, heard); why != nil {
 		return a.halt(why)
 	}
+	if why, err := a.gate(ctx, a.question(BeforeStep, a.state.turn.steps+1)); err != nil || why != nil {
+		return a.haltOr(why, err)
+	}
+	if ctx.Err() != nil {
+		return again, nil // the next look at the mail tells why
+	}
 	words, err := a.words()
 	if err != nil {
 		return again, err
@@ -67,7 +78,14 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 	if why != nil {
 		return a.halt(why)
 	}
-	answer, err := a.ask(ctx, asked)
+	request, why, err := a.request(ctx, asked)
+	if err != nil {
+		return again, err
+	}
+	if why != nil || ctx.Err() != nil {
+		return a.unasked(asked, why)
+	}
+	answer, err := a.ask(ctx, asked, request)
 	if err != nil {
 		return a.noAnswer(ctx, asked, err)
 	}
@@ -76,6 +94,9 @@ func (a *actor) step(ctx context.Context) (outcome, error) {
 		return a.batch(ctx)
 	case a.state.turn.provenance != Heartbeat && a.state.turn.empties > 0 && a.state.turn.empties < emptyTries:
 		return again, nil
+	}
+	if why, err := a.stepDone(ctx); err != nil || why != nil {
+		return a.haltOr(why, err)
 	}
 	return a.settle(&halt{reason: Completed}, answer.Text)
 }
@@ -89,7 +110,8 @@ func (a *actor) beginRun(why string) error {
 // beginWork gives the context of a run: it ends with a Stop, with the turn's time, or when the agent closes.
 func (a *actor) beginWork() (context.Context, func()) {
 	ctx, done := a.interruptible(a.state.turn.id)
-	ctx, expire := context.WithTimeoutCause(ctx, max(a.Limits.TurnTimeout-a.state.turn.ran, 0), errTurn)
+	t := a.state.turn
+	ctx, expire := context.WithTimeoutCause(ctx, max(a.Limits.TurnTimeout-t.ran-now().Sub(t.runBegan), 0), errTurn)
 	return ctx, func() {
 		expire()
 		done()
@@ -156,7 +178,10 @@ func (a *actor) reserve(words []letter) (*modelAskedEntry, *halt, error) {
 	if err := a.add(asked); err != nil {
 		return nil, nil, err
 	}
-	return a.state.turn.asked, nil, a.commit()
+	if asked.Reserve > 0 {
+		return a.state.turn.asked, nil, a.commit() // a call that a crash loses is paid for
+	}
+	return a.state.turn.asked, nil, a.commitSoon()
 }
 
 // estimate is how many tokens the next request has, rather too many than too few: what the provider counted last
@@ -178,10 +203,8 @@ func (a *actor) estimate(words []letter, tail string) int {
 
 // ask gets the model's answer and journals it; the entry is committed with what comes of it. Passing errors are
 // tried again.
-func (a *actor) ask(ctx context.Context, asked *modelAskedEntry) (model.Answer, error) {
-	t := a.state.turn
-	who := a.model()
-	request := model.Request{System: a.system(), Messages: a.state.view, Tools: a.tools.offered(t), MaxOutput: asked.Output}
+func (a *actor) ask(ctx context.Context, asked *modelAskedEntry, request model.Request) (model.Answer, error) {
+	t, who := a.state.turn, a.model()
 	began := time.Now()
 	for try := 1; ; try++ {
 		answer, err := who.Model.Answer(ctx, request, nil)
@@ -232,6 +255,19 @@ func (a *actor) answered(asked *modelAskedEntry, answer model.Answer, took time.
 	})
 }
 
+// unasked takes back a model call that was reserved and not made. Without a reason the run's context has ended, and the
+// next look at the mail tells why.
+func (a *actor) unasked(asked *modelAskedEntry, why *halt) (outcome, error) {
+	a.spend(asked.Day, -asked.Reserve)
+	if err := a.add(modelLostEntry{Turn: asked.Turn, Run: asked.Run, Step: asked.Step, Unsent: true, Reason: "a check kept it from being sent"}); err != nil {
+		return again, err
+	}
+	if why == nil {
+		return again, a.commit()
+	}
+	return a.halt(why)
+}
+
 // noAnswer ends a run whose model call failed or was cut off.
 func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause error) (outcome, error) {
 	if a.state.turn.asked == nil {
@@ -257,11 +293,9 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, cause erro
 		if err != nil {
 			return again, err
 		}
-		if why = a.cut(ctx, heard); why == nil {
-			return again, fmt.Errorf("the run's context ended without a reason: %w", cause)
-		}
+		why = a.cut(ctx, heard) // nil when the Stop was for what went before: then the model is asked again
 	}
-	if err := a.lose(asked, charge, unknown, cause.Error()); err != nil {
+	if err := a.lose(asked, charge, unknown, cause.Error()); err != nil || why == nil {
 		return again, err
 	}
 	return a.halt(why)
@@ -327,7 +361,7 @@ func (a *actor) settle(why *halt, final string) (outcome, error) {
 		return again, err
 	}
 	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Delete(a.session) })
-	a.after = append(a.after, func() { a.tellEnded(a.session, *totals) })
+	a.then(func() { a.tellEnded(a.session, *totals) })
 	return settled, a.commit()
 }
 

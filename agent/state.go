@@ -57,6 +57,7 @@ type turn struct {
 
 	ran      time.Duration // by runs that ended
 	runBegan time.Time
+	hidden   []string         // tools that the last request did not offer, by a hook's ruling
 	asked    *modelAskedEntry // the model call that has no answer
 	batch    []*call          // the calls of the last answer, until each has its result
 	owed     []receipt        // for words that no request carries yet
@@ -149,7 +150,7 @@ func (s *state) apply(e entry, at time.Time) {
 		if t != nil {
 			t.asked = e
 			if !e.Summary {
-				t.owed = nil
+				t.owed, t.hidden = nil, nil
 				s.append(e.Tail)
 			}
 		}
@@ -160,7 +161,7 @@ func (s *state) apply(e entry, at time.Time) {
 			if e.Unknown {
 				t.uncount()
 			}
-			if t.asked == nil || !t.asked.Summary {
+			if !e.Unsent && (t.asked == nil || !t.asked.Summary) {
 				t.steps++
 			}
 			t.asked = nil
@@ -200,6 +201,10 @@ func (s *state) apply(e entry, at time.Time) {
 		}
 	case *decidedEntry:
 		s.decided(e, at)
+	case *hookEntry:
+		if t != nil {
+			t.hidden = append(t.hidden, e.Ruling.Hide...)
+		}
 	case *compactedEntry:
 		s.cutOff()
 		s.compacted(e)

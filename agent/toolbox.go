@@ -93,10 +93,12 @@ func (b *toolbox) prepare(t *turn, c *call) error {
 		return nil
 	}
 	tool := b.named[c.Name]
-	if tool == nil || !b.offers(tool.Tool, t) {
+	if tool == nil || !b.offers(tool.Tool, t) || slices.Contains(t.hidden, c.Name) {
 		var names []string
 		for _, known := range b.offered(t) {
-			names = append(names, known.Name)
+			if !slices.Contains(t.hidden, known.Name) {
+				names = append(names, known.Name)
+			}
 		}
 		if names == nil {
 			return fmt.Errorf("not run: there is no tool %q, nor any other", c.Name)

@@ -149,45 +149,13 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 	} else {
 		beside.Go(func() { control.serve(ctx) })
 	}
-	beside.Go(func() { p.forgetKeys(ctx) })
+	beside.Go(func() { p.sweep(ctx) })
 	beside.Go(func() {
 		if err := p.clock.Run(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("the clock has stopped", "error", err)
 		}
 	})
 	return do(ctx)
-}
-
-// How long the keys of what was received are kept, which is longer than any platform delivers again, and how they go:
-// in small steps, since each is a write.
-const (
-	keysKept   = 72 * time.Hour
-	keysSweep  = time.Hour
-	keysAtOnce = 500
-)
-
-// forgetKeys forgets old keys from time to time until ctx ends.
-func (p *program) forgetKeys(ctx context.Context) {
-	tick := time.NewTicker(keysSweep)
-	defer tick.Stop()
-	for {
-		for more := true; more && ctx.Err() == nil; {
-			err := p.store.Update(ctx, func(tx memory.Tx) error {
-				forgot, err := tx.Seen().Sweep(time.Now().Add(-keysKept), keysAtOnce)
-				more = forgot == keysAtOnce
-				return err
-			})
-			if err != nil {
-				p.log.Warn("cannot forget the keys of old messages", "error", err)
-				break
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // talk lets a person talk at a terminal, which serve gives to the hub, until its input ends or ctx does.

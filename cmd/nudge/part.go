@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"nudge/agent"
 	"nudge/agent/compact"
 	"nudge/agent/model"
 	"nudge/agent/model/anthropic"
 	"nudge/agent/model/demo"
 	"nudge/agent/model/openai"
+	"nudge/agent/model/pace"
 	"nudge/bot"
 	"nudge/bot/slack"
 	"nudge/cmd/nudge/config"
@@ -23,6 +25,7 @@ import (
 // reads the secrets.
 type parts struct {
 	model    model.Model
+	standIns []agent.Fallback // for the model, in order
 	slack    bot.Adapter // nil when Slack is off, or cannot be set up
 	apiToken string      // "" turns POST /api/messages off
 	lacking  error       // what was asked for and cannot be set up, while the rest goes on
@@ -76,9 +79,20 @@ func inFile(c config.Config, err error) error {
 	return fmt.Errorf("%s: %w", c.File, err)
 }
 
-func makeModel(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {
-	into.model, err = newModel(c.Model)
-	return modelName(c.Model), err
+func makeModel(c config.Config, log *slog.Logger, into *parts) (say string, err error) {
+	if into.model, err = newModel(c.Model, log); err != nil {
+		return modelName(c.Model), err
+	}
+	say = modelName(c.Model)
+	for i, fallback := range c.Model.Fallbacks {
+		standIn, err := newModel(fallback, log)
+		if err != nil {
+			return say, fmt.Errorf("model.fallbacks, the %d. of them: %w", i+1, err)
+		}
+		into.standIns = append(into.standIns, agent.Fallback{Model: standIn, Spec: modelSpec(fallback), Counter: counter(fallback)})
+		say += ", else " + modelName(fallback)
+	}
+	return say, nil
 }
 
 // makeSlack makes the adapter, which refuses tokens of the wrong kind.
@@ -122,7 +136,18 @@ func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err erro
 // defaultBaseURL is where provider "openai" is asked when no base_url is given.
 const defaultBaseURL = "https://api.openai.com/v1"
 
-func newModel(c config.Model) (model.Model, error) {
+// newModel makes a model as all sessions ask it: with one limiter, since they share what its provider allows.
+func newModel(c config.Model, log *slog.Logger) (model.Model, error) {
+	bare, err := newProvider(c)
+	if err != nil || c.Provider == "demo" {
+		return bare, err
+	}
+	return pace.New(bare, pace.Config{Held: func(h pace.Hold) {
+		log.Warn("calls of the model are held back", "model", c.Name, "pause", h.Pause, "at_once", h.AtOnce, "error", h.Refusal)
+	}}), nil
+}
+
+func newProvider(c config.Model) (model.Model, error) {
 	switch c.Provider {
 	case "demo":
 		return demo.New(), nil

@@ -80,6 +80,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
 			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
+			Fallbacks: made.standIns, Hooks: c.HookCommands(dataDir),
 		})
 	}
 	if err == nil {
@@ -150,7 +151,7 @@ func policies(c map[string]string) map[string]agent.Policy {
 // tools are those that the model may be offered.
 func (p *program) tools() ([]agent.Tool, error) {
 	dirs := p.dirs()
-	tools := workspace.Tools(dirs)
+	tools := workspace.Tools(workspace.Config{Dirs: dirs, Saved: p.saved})
 	if len(p.config.Commands) > 0 {
 		run, err := command.New(p.config.Presets(), dirs.Path)
 		if err != nil {
@@ -162,6 +163,15 @@ func (p *program) tools() ([]agent.Tool, error) {
 	return append(tools, heartbeat.Tools(heartbeat.Config{
 		Store: p.store, Changed: func() { p.clock.Look() },
 	})...), nil
+}
+
+// saved finds the whole of a long result.
+func (p *program) saved(ctx context.Context, session, id string) (text string, found bool, err error) {
+	err = p.store.View(ctx, func(tx memory.Tx) (err error) {
+		text, found, err = agent.Saved(tx, session, id)
+		return err
+	})
+	return text, found, err
 }
 
 func (p *program) dirs() workspace.Dirs {

@@ -4,4 +4,6 @@ package process
 
 import "context"
 
-func run(context.Context, Spec) (Outcome, error) { return Outcome{}, ErrUnsupported }
+func run(context.Context, Spec, *window, *window) (Outcome, error) {
+	return Outcome{}, ErrUnsupported
+}

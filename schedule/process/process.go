@@ -1,9 +1,10 @@
 // Package process runs one outside program with a clean environment and bounded output, and leaves nothing of it
 // behind.
 //
-// Conditions of heartbeats and the commands that an operator prepared both run through [Run]. There is no shell: a
-// program gets exactly the arguments listed. It runs in a process group of its own, and the whole group is killed
-// when the program ends or its context does.
+// Conditions of heartbeats and the commands that an operator prepared run through [Run], which keeps what people read;
+// hooks run through [Ask], which keeps an answer that a program reads. There is no shell: a program gets exactly the
+// arguments listed. It runs in a process group of its own, and the whole group is killed when the program ends or its
+// context does.
 package process
 
 import (
@@ -22,43 +23,60 @@ type Spec struct {
 	Argv  []string // the program, found in PATH, and its arguments; at least one
 	Dir   string   // the working directory; the current one when empty
 	Limit int      // bytes of output to keep; DefaultLimit when 0 or less
+	Input []byte   // its standard input, which need not be read; empty when nil
 }
 
 // Outcome says how a program ended.
 type Outcome struct {
 	Exit   int    // exit status; -1 when a signal or the context ended it
 	Signal string // what ended it, in words such as "killed"; "" when it ended by itself
-	// Output is what it wrote, standard output and error in the order of writing. Where more than the limit came,
-	// a line in the middle says how many bytes are missing. It need not be text.
+	// Output is what it wrote, standard output and error in the order of writing; after Ask standard output alone.
+	// Where more than the limit came, a line in the middle says how many bytes are missing. It need not be text.
 	Output    []byte
-	LeftOut   int64 // bytes missing from Output
-	TimedOut  bool  // the context's deadline ended it
-	Cancelled bool  // the context was cancelled otherwise
+	LeftOut   int64  // bytes missing from Output
+	Errors    []byte // after Ask: what it wrote to standard error, bounded as Output is
+	Partial   bool   // it ended with 0, but a process that left its group holds the input or an output open
+	TimedOut  bool   // the context's deadline ended it
+	Cancelled bool   // the context was cancelled otherwise
 }
 
-// ErrUnsupported is wrapped by Run's error on systems without process groups.
+// ErrUnsupported is wrapped by the errors of Run and Ask on systems without process groups.
 var ErrUnsupported = errors.New("programs cannot be run on this system")
 
-// Run runs a program and waits for it. Its standard input is empty, its environment is PATH, HOME, LANG and TZ of
-// this process and nothing else.
+// Run runs a program and waits for it. Its environment is PATH, HOME, LANG and TZ of this process and nothing else.
 //
 // When ctx ends, the program and everything in its group are killed and Run returns within milliseconds, with an
-// outcome that says so and no error. What a program leaves running in its group when it ends is killed as well. An
-// error means that it was never started. Run may be called concurrently.
+// outcome that says so and no error. What a program leaves running in its group when it ends is killed as well; for
+// what left the group and holds the input or an output open Run waits up to a second. An error means that the program
+// was never started. Run may be called concurrently.
 func Run(ctx context.Context, spec Spec) (Outcome, error) {
+	joined := newWindow(spec.Limit)
+	return checked(ctx, spec, joined, joined)
+}
+
+// Ask is [Run] for a program whose standard output is an answer: it is kept apart from standard error, and either whole
+// or good for nothing. A program that writes more of it than the limit is killed; LeftOut is more than 0 then and only
+// then.
+func Ask(ctx context.Context, spec Spec) (Outcome, error) {
+	output, complaint := newWindow(spec.Limit), newWindow(spec.Limit)
+	output.over = make(chan struct{})
+	outcome, err := checked(ctx, spec, output, complaint)
+	outcome.Errors, _ = complaint.contents()
+	return outcome, err
+}
+
+func checked(ctx context.Context, spec Spec, output, complaint *window) (Outcome, error) {
 	if len(spec.Argv) == 0 {
-		return Outcome{}, errors.New("run a program: no program is named")
-	}
-	if spec.Limit <= 0 {
-		spec.Limit = DefaultLimit
+		return Outcome{}, errors.New("start a program: none is named")
 	}
 	if ctx.Err() != nil {
 		return ended(ctx, Outcome{}), nil
 	}
-	outcome, err := run(ctx, spec)
+	outcome, err := run(ctx, spec, output, complaint)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("run %q: %w", spec.Argv[0], err)
+		return Outcome{}, fmt.Errorf("start %q: %w", spec.Argv[0], err)
 	}
+	outcome.Output, outcome.LeftOut = output.contents()
 	return outcome, nil
 }
 

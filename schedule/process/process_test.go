@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -35,6 +36,16 @@ func sh(script string, arguments ...string) Spec {
 	return Spec{Argv: append([]string{"sh", "-c", script, "sh"}, arguments...)}
 }
 
+// long is more than a pipe holds.
+var long = strings.Repeat("x", 1<<20)
+
+// given is a script with something to read.
+func given(input, script string) Spec {
+	spec := sh(script)
+	spec.Input = []byte(input)
+	return spec
+}
+
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -49,13 +60,17 @@ func TestOutcomes(t *testing.T) {
 		{"a signal", sh("kill -TERM $$"), -1, "terminated", ""},
 		{"arguments are not split", sh(`printf '<%s>' "$@"`, "a b", "$(id)", "", "*"), 0, "", "<a b><$(id)><><*>"},
 		{"nothing to read", sh("cat; echo end"), 0, "", "end\n"},
+		{"an input", given("hello", "cat; echo end"), 0, "", "helloend\n"},
+		{"more than a pipe holds", given(long, "wc -c | tr -d ' '"), 0, "", strconv.Itoa(len(long)) + "\n"},
+		{"an input that is not read", given(long, "echo end; exit 3"), 3, "", "end\n"},
+		{"an input that is turned away", given(long, "exec <&-; echo end"), 0, "", "end\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Run(patient(t), c.spec)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Exit != c.exit || got.Signal != c.signal || string(got.Output) != c.output || got.LeftOut != 0 || got.TimedOut || got.Cancelled {
+			if got.Exit != c.exit || got.Signal != c.signal || string(got.Output) != c.output || got.LeftOut != 0 || got.Partial || got.TimedOut || got.Cancelled {
 				t.Errorf("got %+v, output %q", got, got.Output)
 			}
 		})
@@ -98,7 +113,7 @@ func TestWhatCannotStart(t *testing.T) {
 		}
 	}
 	_, err := Run(patient(t), Spec{Argv: []string{"no-such-program-at-all"}})
-	if err == nil || !strings.Contains(err.Error(), `run "no-such-program-at-all"`) {
+	if err == nil || !strings.Contains(err.Error(), `start "no-such-program-at-all"`) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -116,6 +131,53 @@ func TestFloodIsBounded(t *testing.T) {
 	}
 	if len(got.Output) != 2000+len(marker) {
 		t.Errorf("%d bytes were kept", len(got.Output))
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	const limit = 4001 // odd, so that no half of it is the whole
+	for _, c := range []struct {
+		name   string
+		spec   Spec
+		exit   int
+		output string
+		errors string
+	}{
+		{"both outputs", given("three\n", "echo one; echo two >&2; cat"), 0, "one\nthree\n", "two\n"},
+		{"a failure", sh("echo one; echo no >&2; exit 7"), 7, "one\n", "no\n"},
+		{"as long as may be", given(long[:limit], "cat"), 0, long[:limit], ""},
+		{"a flood of errors", given(long[:2*limit], "cat >&2; echo end"), 0, "end\n", long[:limit-limit/2] + "\n[… 4001 bytes left out …]\n" + long[:limit/2]},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Limit = limit
+			got, err := Ask(patient(t), c.spec)
+			if err != nil || got.Exit != c.exit || string(got.Output) != c.output || string(got.Errors) != c.errors || got.LeftOut != 0 || got.Partial || got.Cancelled || got.TimedOut {
+				t.Errorf("got %+v, output %q, errors %q, %v", got, got.Output, got.Errors, err)
+			}
+		})
+	}
+	t.Run("a byte too many", func(t *testing.T) {
+		spec := given(long[:limit+1], "cat")
+		spec.Limit = limit
+		if got, err := Ask(patient(t), spec); err != nil || got.LeftOut != 1 || got.Cancelled || got.TimedOut {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+// TestAnEndlessAnswerIsKilled has a program print for ever, with a grandchild.
+func TestAnEndlessAnswerIsKilled(t *testing.T) {
+	note := filepath.Join(t.TempDir(), "pids")
+	got, err := Ask(patient(t), sh(`sleep 1000 & echo $$ $! > "$1"; echo no >&2; exec yes`, note))
+	if err != nil || got.LeftOut == 0 || got.Exit != -1 || got.Signal != "killed" || got.Cancelled || got.TimedOut || string(got.Errors) != "no\n" {
+		t.Errorf("got exit %d, signal %q, %d left out, errors %q, %v", got.Exit, got.Signal, got.LeftOut, got.Errors, err)
+	}
+	pids := readPIDs(t, note)
+	if len(pids) != 2 {
+		t.Fatalf("there were %v", pids)
+	}
+	for _, pid := range pids {
+		gone(t, pid)
 	}
 }
 
@@ -235,31 +297,60 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestAnEscapedProcessHoldsNothingUp has a process leave the group with the output still open.
+// TestAnEscapedProcessHoldsNothingUp has a process leave the group with the output or the input still open.
 func TestAnEscapedProcessHoldsNothingUp(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Log("setsid is not installed, so there is nothing that could leave the group")
 		return
 	}
-	note := filepath.Join(t.TempDir(), "pids")
-	script := `setsid sh -c 'echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 1000' sh "$1" & while ! [ -e "$1" ]; do :; done; echo done`
-	got, err := Run(patient(t), sh(script, note))
-	for _, pid := range readPIDs(t, note) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Errorf("the escaped process is gone: %v", err)
+	const script = ` & while ! [ -e "$1" ]; do :; done; echo done`
+	const escape = `setsid sh -c 'echo $$ > "$1.new"; mv "$1.new" "$1"; exec sleep 1000' sh "$1" `
+	for _, c := range []struct {
+		name, script, input string
+		partial             bool
+	}{
+		{"the output", escape + script, "", true},
+		{"the input", "exec 3<&0; " + escape + "<&3 >/dev/null 2>&1" + script, long, true},
+		{"an input that was taken", "exec 3<&0; " + escape + "<&3 >/dev/null 2>&1" + script, "short", false},
+		{"nothing", escape + ">/dev/null 2>&1" + script, long, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			note := filepath.Join(t.TempDir(), "pids")
+			spec := sh(c.script, note)
+			spec.Input = []byte(c.input)
+			got, err := Run(patient(t), spec)
+			for _, pid := range readPIDs(t, note) {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Errorf("the escaped process is gone: %v", err)
+				}
+			}
+			if err != nil || got.Exit != 0 || string(got.Output) != "done\n" || got.Partial != c.partial {
+				t.Errorf("got %+v %q, %v", got, got.Output, err)
+			}
+		})
+	}
+}
+
+// TestTheEndOfTheContextIsTheEnd has a program that is never reaped, as one that an escaped process holds up.
+func TestTheEndOfTheContextIsTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		c := &child{reaped: make(chan struct{})}
+		before := time.Now()
+		if known := c.settle(ctx); known || time.Since(before) != time.Hour+graceKilled {
+			t.Errorf("known %t after %v", known, time.Since(before))
 		}
-	}
-	if err != nil || got.Exit != 0 || string(got.Output) != "done\n" {
-		t.Errorf("got %+v %q, %v", got, got.Output, err)
-	}
+	})
 }
 
 // TestWindow compares with keeping everything.
 func TestWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(2, 40).Draw(t, "limit")
+		limit := rapid.IntRange(1, 40).Draw(t, "limit")
 		pieces := rapid.SliceOf(rapid.OneOf(rapid.StringN(0, 8, 30), rapid.Just("😀"), rapid.Just(strings.Repeat("é", 30)))).Draw(t, "pieces")
 		w := newWindow(limit)
+		w.over = make(chan struct{})
 		for _, piece := range pieces {
 			if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
 				t.Fatalf("Write gave %d, %v", n, err)
@@ -267,6 +358,9 @@ func TestWindow(t *testing.T) {
 		}
 		whole := strings.Join(pieces, "")
 		output, leftOut := w.contents()
+		if over := len(whole) > limit; over != (leftOut > 0) || over != closed(w.over) {
+			t.Fatalf("of %d bytes %d are left out, over %t", len(whole), leftOut, closed(w.over))
+		}
 		if leftOut == 0 {
 			if string(output) != whole {
 				t.Fatalf("%q became %q", whole, output)
@@ -274,11 +368,20 @@ func TestWindow(t *testing.T) {
 			return
 		}
 		head, tail, found := strings.Cut(string(output), "\n[… "+strconv.FormatInt(leftOut, 10)+" bytes left out …]\n")
-		if !found || len(whole) <= limit-1 || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) || len(head)+len(tail)+int(leftOut) != len(whole) {
+		if !found || len(head)+len(tail) > limit || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) || len(head)+len(tail)+int(leftOut) != len(whole) {
 			t.Fatalf("%q became %q with %d left out", whole, output, leftOut)
 		}
 		if utf8.ValidString(whole) && !utf8.Valid(output) {
 			t.Fatalf("%q tears a rune", output)
 		}
 	})
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

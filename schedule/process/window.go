@@ -9,35 +9,51 @@ import (
 // window keeps the start and the end of what is written to it, and counts the rest. It may be read while it is
 // still being written.
 type window struct {
+	over  chan struct{} // closed when more came than is kept; nil if nobody asks; set before the first Write
+	front int           // bytes of head at most
+	back  int           // bytes of tail at most
+
 	mu    sync.Mutex
 	head  []byte
 	tail  []byte // a ring once it is full; next is its oldest byte
 	next  int
-	room  int // bytes of head and of tail, each
 	total int64
 }
 
-func newWindow(limit int) *window { return &window{room: max(1, limit/2)} }
+// newWindow keeps so many bytes; DefaultLimit when limit is 0 or less.
+func newWindow(limit int) *window {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	return &window{front: limit - limit/2, back: limit / 2}
+}
 
 // Write takes everything and never fails.
 func (w *window) Write(data []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	written := len(data)
+	fitted := w.fits()
 	w.total += int64(written)
-	taken := min(len(data), w.room-len(w.head))
+	if w.over != nil && fitted && !w.fits() {
+		close(w.over)
+	}
+	taken := min(len(data), w.front-len(w.head))
 	w.head = append(w.head, data[:taken]...)
 	data = data[taken:]
-	data = data[max(0, len(data)-w.room):]
-	growing := min(len(data), w.room-len(w.tail))
+	data = data[max(0, len(data)-w.back):]
+	growing := min(len(data), w.back-len(w.tail))
 	w.tail = append(w.tail, data[:growing]...)
 	for data = data[growing:]; len(data) > 0; {
 		copied := copy(w.tail[w.next:], data)
 		data = data[copied:]
-		w.next = (w.next + copied) % w.room
+		w.next = (w.next + copied) % w.back
 	}
 	return written, nil
 }
+
+// fits tells, with mu held, whether all that came is kept.
+func (w *window) fits() bool { return w.total <= int64(w.front+w.back) }
 
 // contents gives what was kept and how many bytes are missing from it. Runes that the gap would tear are left out.
 func (w *window) contents() (output []byte, leftOut int64) {
@@ -45,7 +61,7 @@ func (w *window) contents() (output []byte, leftOut int64) {
 	defer w.mu.Unlock()
 	head := w.head
 	tail := append(append([]byte{}, w.tail[w.next:]...), w.tail[:w.next]...)
-	if w.total == int64(len(head)+len(tail)) {
+	if w.fits() {
 		return append(append([]byte{}, head...), tail...), 0
 	}
 	head, tail = head[:wholeRunes(head)], tail[tornRune(tail):]

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"nudge/agent"
 )
@@ -154,92 +156,119 @@ func read(ctx context.Context, root *os.Root, name string, lines span) (string, 
 		return "", err
 	}
 	defer file.Close()
-	first := max(1, lines.Offset)
-	page := page{first: first, limit: lines.Limit}
-	if err := page.fill(ctx, bufio.NewReader(file)); err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
+	page, err := pageOf(ctx, file, lines)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
 		return "", said(err, "read", name)
 	}
-	text := page.text.String()
-	switch {
-	case agent.Binary(text):
+	if page.first == 1 && agent.Binary(page.text.String()) {
 		return fmt.Sprintf("binary, %d bytes", info.Size()), nil
-	case page.seen == 0 && first == 1:
+	}
+	return page.words(name, fmt.Sprintf("the file has %d bytes", info.Size()))
+}
+
+// result gives lines of a saved result, as read does of a file.
+func (c Config) result(ctx context.Context, session, id string, lines span) (string, error) {
+	if c.Saved == nil {
+		return "", fmt.Errorf("no results are saved here; a file of that name is read as %.100q", "./"+agent.SavedPrefix+id)
+	}
+	text, found, err := c.Saved(ctx, session, id)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil: // it may have a path in it
+		return "", errors.New("the saved results cannot be read now; try again later")
+	case !found:
+		return "", fmt.Errorf("this conversation has no saved result %.100q, or no longer: get it anew; a file of that name is read as %.100q", id, "./"+agent.SavedPrefix+id)
+	}
+	page, err := pageOf(ctx, strings.NewReader(text), lines)
+	if err != nil {
+		return "", err
+	}
+	return page.words(agent.SavedPrefix+id, fmt.Sprintf("the result has %d bytes", len(text)))
+}
+
+// maxPage is how many bytes come back at once, so few that the agent leaves nothing of it out: it is less than a result
+// may have even after the tenth of it that can be invalid has grown to replacement characters. A longer line counts as
+// several, or its rest could not be asked for.
+const maxPage = 20 << 10
+
+// page is some lines of a text.
+type page struct {
+	first, limit int
+	text         strings.Builder
+	seen         int  // lines so far; the last one collected in the end
+	more         bool // something follows
+}
+
+// pageOf reads until the page is full or the text ends.
+func pageOf(ctx context.Context, from io.Reader, lines span) (*page, error) {
+	p := &page{first: max(1, lines.Offset), limit: lines.Limit}
+	scanner := bufio.NewScanner(from)
+	scanner.Split(splitLine)
+	for !p.more && scanner.Scan() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p.take(scanner.Bytes())
+	}
+	return p, scanner.Err()
+}
+
+// splitLine is a [bufio.SplitFunc] for lines with their ends. One that is longer than a page is cut where it parts
+// nothing that is drawn as one.
+func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	end := bytes.IndexByte(data, '\n') + 1
+	switch {
+	case end > 0 && end <= maxPage:
+	case len(data) >= maxPage+utf8.UTFMax, atEOF && len(data) > maxPage:
+		end = len(agent.Head(string(data[:min(len(data), maxPage+utf8.UTFMax)]), maxPage))
+	case !atEOF || len(data) == 0:
+		return 0, nil, nil
+	default:
+		end = len(data)
+	}
+	return end, data[:end], nil
+}
+
+// take adds a line, unless it is before the page or belongs to the next one.
+func (p *page) take(line []byte) {
+	full := p.limit > 0 && p.seen >= p.first+p.limit-1
+	if full || p.text.Len()+len(line) > maxPage {
+		p.more = true
+		return
+	}
+	p.seen++
+	if p.seen >= p.first {
+		p.text.Write(line)
+	}
+}
+
+// words is the page as the model reads it; whole says how long all of it is.
+func (p *page) words(name, whole string) (string, error) {
+	text := p.text.String()
+	cut := ""
+	if !strings.HasSuffix(text, "\n") {
+		cut = ", the last of them cut"
+	}
+	switch {
+	case p.seen == 0 && p.first == 1:
 		return "The file is empty.", nil
-	case page.seen < first:
-		return "", fmt.Errorf("%q has only %d lines", name, page.seen)
-	case first == 1 && !page.more:
+	case p.seen < p.first:
+		return "", fmt.Errorf("%q has only %d lines", name, p.seen)
+	case agent.Binary(text): // a stretch of it can be, while the whole is not
+		text = fmt.Sprintf("binary, %d bytes", len(text))
+	}
+	if p.first == 1 && !p.more {
 		return text, nil
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	if page.torn {
-		return text + fmt.Sprintf("[line %d is too long and is cut here; the file has %d bytes]\n", page.seen, info.Size()), nil
+	if p.more {
+		return text + fmt.Sprintf("[lines %d to %d%s; go on with offset %d; %s]\n", p.first, p.seen, cut, p.seen+1, whole), nil
 	}
-	if page.more {
-		return text + fmt.Sprintf("[lines %d to %d; go on with offset %d; the file has %d bytes]\n", first, page.seen, page.seen+1, info.Size()), nil
-	}
-	return text + fmt.Sprintf("[lines %d to %d, the last]\n", first, page.seen), nil
-}
-
-// page collects lines of a file.
-type page struct {
-	first, limit int
-	text         strings.Builder
-	seen         int  // lines begun so far; the last one collected in the end
-	more         bool // something follows
-	torn         bool // the last line is cut because it is too long
-}
-
-// fill reads until the page is full or the file ends.
-func (p *page) fill(ctx context.Context, from *bufio.Reader) error {
-	begun := false
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		piece, err := from.ReadSlice('\n')
-		if len(piece) > 0 {
-			if full := p.take(piece, begun); full {
-				return nil
-			}
-			begun = piece[len(piece)-1] != '\n'
-		}
-		switch {
-		case err == nil, errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF):
-			return nil
-		default:
-			return err
-		}
-	}
-}
-
-// take adds a piece of a line, unless the page is full without it. begun says that the line's start came before.
-func (p *page) take(piece []byte, begun bool) (full bool) {
-	if !begun {
-		if p.limit > 0 && p.seen >= p.first+p.limit-1 {
-			p.more = true
-			return true
-		}
-		p.seen++
-	}
-	if p.seen < p.first {
-		return false
-	}
-	if room := maxRead - p.text.Len(); len(piece) > room {
-		p.more = true
-		if !begun && p.text.Len() > 0 { // the line goes to the next page as a whole
-			p.seen--
-			return true
-		}
-		p.torn = true
-		p.text.Write(piece[:room])
-		return true
-	}
-	p.text.Write(piece)
-	return false
+	return text + fmt.Sprintf("[lines %d to %d, the last]\n", p.first, p.seen), nil
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 
 	"nudge/agent"
 )
 
 // Bounds of what one call reads, writes and lists.
 const (
-	maxRead    = 1 << 20 // bytes
 	maxWrite   = 1 << 20 // bytes
 	maxEntries = 500
 )
@@ -24,10 +24,18 @@ type pathArguments struct {
 	Path string `json:"path"`
 }
 
+// Config is what the tools are made of.
+type Config struct {
+	Dirs Dirs
+	// Saved finds the whole of a long result by its id, among those of one session. It may be called concurrently. The
+	// model does not read its error. Nil means that none is to be had.
+	Saved func(ctx context.Context, session, id string) (text string, found bool, err error)
+}
+
 // Tools makes the tools for the people's folders. The policy of a call depends on what is there when it is judged,
 // and its digest on the content: judge it again, and compare the digest, right before it runs.
-func Tools(dirs Dirs) []agent.Tool {
-	return []agent.Tool{listFiles(dirs), readFile(dirs), writeFile(dirs), deleteFile(dirs)}
+func Tools(c Config) []agent.Tool {
+	return []agent.Tool{listFiles(c.Dirs), c.readFile(), writeFile(c.Dirs), deleteFile(c.Dirs)}
 }
 
 func listFiles(dirs Dirs) agent.Tool {
@@ -47,11 +55,11 @@ func listFiles(dirs Dirs) agent.Tool {
 	}
 }
 
-func readFile(dirs Dirs) agent.Tool {
+func (c Config) readFile() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "read_file",
-			Description: "Reads a text file of the workspace, or some lines of it. At most 1 MiB comes back at once.",
+			Description: "Reads a text file of the workspace, or a long result saved as " + agent.SavedPrefix + "ID, or some lines of it. At most 20 KiB comes back at once.",
 			Schema: json.RawMessage(`{"type":"object","properties":{` +
 				`"path":{"type":"string","description":"The file, relative to the workspace."},` +
 				`"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"The first line to read; 1 when left out."},` +
@@ -61,11 +69,20 @@ func readFile(dirs Dirs) agent.Tool {
 			Labels: agent.Labels{Private: true},
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-			var lines span
-			if err := in.Decode(&lines); err != nil {
+			var arguments struct {
+				pathArguments
+				span
+			}
+			if err := in.Decode(&arguments); err != nil {
 				return agent.Result{}, err
 			}
-			return within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return read(ctx, root, name, lines) })
+			if id, ok := strings.CutPrefix(arguments.Path, agent.SavedPrefix); ok {
+				text, err := c.result(ctx, in.Session, id, arguments.span)
+				return agent.Result{Text: text}, err
+			}
+			return within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
+				return read(ctx, root, name, arguments.span)
+			})
 		},
 	}
 }

@@ -26,7 +26,7 @@ type desk struct {
 
 func newDesk(t *testing.T) desk {
 	d := desk{t: t, dirs: Dirs{Dir: filepath.Join(t.TempDir(), "work")}, tools: map[string]agent.Tool{}}
-	for _, tool := range Tools(d.dirs) {
+	for _, tool := range Tools(Config{Dirs: d.dirs}) {
 		d.tools[tool.Name] = tool
 	}
 	return d
@@ -241,12 +241,19 @@ func TestReadPages(t *testing.T) {
 	if got := d.must("read_file", args{"path": "binary"}); got != "binary, 1000 bytes" {
 		t.Errorf("binary: %q", got)
 	}
-	d.put("wide", "first\n"+strings.Repeat("x", maxRead+5)+"\nlast\n")
-	if got := d.must("read_file", args{"path": "wide"}); got != "first\n[lines 1 to 1; go on with offset 2; the file has 1048593 bytes]\n" && !strings.HasSuffix(got, "is too long and is cut here; the file has 1048593 bytes]\n") {
-		t.Errorf("wide: %.80q", got)
+	d.put("wide", "first\n"+strings.Repeat("x", maxPage+5)+"\nlast\n")
+	if got := d.must("read_file", args{"path": "wide"}); got != "first\n[lines 1 to 1; go on with offset 2; the file has 20497 bytes]\n" {
+		t.Errorf("before a wide line: %.80q", got)
 	}
-	if got := d.must("read_file", args{"path": "wide", "offset": 3}); got != "last\n[lines 3 to 3, the last]\n" {
-		t.Errorf("behind a wide line: %.80q", got)
+	if got, want := d.must("read_file", args{"path": "wide", "offset": 2, "limit": 1}), strings.Repeat("x", maxPage)+"\n[lines 2 to 2, the last of them cut; go on with offset 3; the file has 20497 bytes]\n"; got != want {
+		t.Errorf("a wide line: …%q", got[max(0, len(got)-100):])
+	}
+	if got := d.must("read_file", args{"path": "wide", "offset": 3}); got != "xxxxx\nlast\n[lines 3 to 4, the last]\n" {
+		t.Errorf("the rest of a wide line: %.80q", got)
+	}
+	d.put("partly", strings.Repeat("x", 9*maxPage)+"\n"+strings.Repeat("\x01", 500)+"\nend\n")
+	if got := d.must("read_file", args{"path": "partly", "offset": 11, "limit": 1}); got != "binary, 501 bytes\n[lines 11 to 11; go on with offset 12; the file has 184826 bytes]\n" {
+		t.Errorf("a stretch that is no text: %.80q", got)
 	}
 }
 

@@ -20,6 +20,9 @@ func check(c *Config, at *place, f *faults) {
 	for i := range c.Commands {
 		checkCommand(c.Commands[i], at.key("command").item(i), names, f)
 	}
+	for i := range c.Hooks {
+		checkHook(c.Hooks[i], at.key("hook").item(i), f)
+	}
 	checkTools(c, at.key("tools"), f)
 	names = map[string]*place{}
 	for i := range c.Heartbeats {
@@ -29,26 +32,43 @@ func check(c *Config, at *place, f *faults) {
 
 func checkModel(c *Config, at *place, f *faults) {
 	model := at.key("model")
-	c.Model.PricesKnown = c.Model.Provider == "demo" || model.has("price_in") && model.has("price_out")
-	if c.Model.Provider != "demo" && c.Model.Name == "" {
-		f.add(model.key("name"), "model.name", "is needed: it says which model is to answer")
+	checkOneModel(&c.Model, model, "model", f)
+	known := c.Model.PricesKnown
+	for i := range c.Model.Fallbacks {
+		fallback, at := &c.Model.Fallbacks[i], model.key("fallbacks").item(i)
+		if fallback.Provider == "" {
+			f.add(at, "model.fallbacks.provider", "is needed: which of the providers stands in")
+		}
+		if len(fallback.Fallbacks) > 0 {
+			f.add(at.key("fallbacks"), "model.fallbacks.fallbacks", "stands inside another; list them one after the other")
+		}
+		checkOneModel(fallback, at, "model.fallbacks", f)
+		known = known && fallback.PricesKnown
 	}
-	if !model.has("max_output") {
-		// An eighth of a window that is smaller than usual; no more than the default of a larger one.
-		c.Model.MaxOutput = min(c.Model.MaxOutput, max(c.Model.ContextWindow/8, 1))
-	}
-	if c.Model.MaxOutput >= c.Model.ContextWindow {
-		f.add(model.key("max_output"), "model.max_output", "must be less than model.context_window")
-	}
-	checkAddress(c.Model.BaseURL, model, "model", "base_url", f)
-	checkProfile(c.Model, model, f)
 	limits := at.key("limits")
-	checkMoney(c.Limits.MaxCostUSD, c.Model.PricesKnown, limits, "max_cost_usd", f)
-	checkMoney(c.Limits.UserDailyCostUSD, c.Model.PricesKnown, limits, "user_daily_cost_usd", f)
+	checkMoney(c.Limits.MaxCostUSD, known, limits, "max_cost_usd", f)
+	checkMoney(c.Limits.UserDailyCostUSD, known, limits, "user_daily_cost_usd", f)
+}
+
+// checkOneModel checks what stands in the table of one model.
+func checkOneModel(m *Model, at *place, table string, f *faults) {
+	m.PricesKnown = m.Provider == "demo" || at.has("price_in") && at.has("price_out")
+	if m.Provider != "demo" && m.Name == "" {
+		f.add(at.key("name"), table+".name", "is needed: it says which model is to answer")
+	}
+	if !at.has("max_output") {
+		// An eighth of a window that is smaller than usual; no more than the default of a larger one.
+		m.MaxOutput = min(m.MaxOutput, max(m.ContextWindow/8, 1))
+	}
+	if m.MaxOutput >= m.ContextWindow {
+		f.add(at.key("max_output"), table+".max_output", "must be less than %s.context_window", table)
+	}
+	checkAddress(m.BaseURL, at, table, "base_url", f)
+	checkProfile(*m, at, table, f)
 }
 
 // checkProfile refuses quirks that the provider's servers are not known to have.
-func checkProfile(c Model, model *place, f *faults) {
+func checkProfile(c Model, model *place, table string, f *faults) {
 	_, err := openai.ParseProfile(c.Profile)
 	if c.Provider == "anthropic" {
 		_, err = anthropic.ParseProfile(c.Profile)
@@ -60,13 +80,13 @@ func checkProfile(c Model, model *place, f *faults) {
 	if i := strings.LastIndex(err.Error(), "; known are "); i >= 0 {
 		say += err.Error()[i:]
 	}
-	f.add(model.key("profile"), "model.profile", "%s", say)
+	f.add(model.key("profile"), table+".profile", "%s", say)
 }
 
 // checkMoney refuses a limit that nothing could be held to.
 func checkMoney(limit float64, pricesKnown bool, at *place, key string, f *faults) {
 	if limit > 0 && !pricesKnown {
-		f.add(at.key(key), "limits."+key, "needs model.price_in and model.price_out: without prices nothing can be held to it")
+		f.add(at.key(key), "limits."+key, "needs model.price_in and model.price_out, and those of every fallback: without prices nothing can be held to it")
 	}
 }
 

@@ -6,11 +6,15 @@
 // which [Secret] reads.
 //
 // The struct tags are the rules of single keys: one lists the words a key may hold, above is the number a value must
-// exceed. Rules between keys are in check.go, command.go, tool.go and heartbeat.go, where those who will use the values
-// are asked too; what this version doesn't have yet is listed in unavailable.go.
+// exceed. Rules between keys are in check.go, command.go, hook.go, tool.go and heartbeat.go, where those who will use the
+// values are asked too; what this version doesn't have yet is listed in unavailable.go.
 package config
 
-import "time"
+import (
+	"time"
+
+	"nudge/agent/hook"
+)
 
 // Config is everything the file can say. A Config from Load is complete: defaults are filled in, paths are absolute and
 // every rule has been checked. It is not changed afterwards, so it may be read concurrently.
@@ -139,7 +143,7 @@ type Parameter struct {
 type Hook struct {
 	At      string   `toml:"at" one:"before_step|before_model|before_tool|after_tool|after_step"`
 	Run     []string `toml:"run"`
-	Timeout Duration `toml:"timeout" above:"0"`
+	Timeout Duration `toml:"timeout" above:"0"` // at most hook.MaxTimeout
 }
 
 // Review is a check of an answer before it is accepted.
@@ -295,6 +299,15 @@ func base() Config {
 // Elements of the file's lists start from these.
 
 func newCommand() Command { return Command{Effect: "effect", Approve: "ask"} }
+
+// newFallback is a model like the first, but for the provider, which must be written: nothing stands in unasked.
+func newFallback() Model {
+	fallback := base().Model
+	fallback.Provider = ""
+	return fallback
+}
+
+func newHook() Hook { return Hook{Timeout: Duration(hook.DefaultTimeout)} }
 
 func newCondition() Condition { return Condition{On: "change", Test: "exists"} }
 

@@ -177,6 +177,10 @@ func fresh(element reflect.Type) reflect.Value {
 	switch target := value.Interface().(type) {
 	case *Command:
 		*target = newCommand()
+	case *Model:
+		*target = newFallback()
+	case *Hook:
+		*target = newHook()
 	case *Heartbeat:
 		*target = newHeartbeat()
 	case *Condition:
@@ -224,7 +228,7 @@ func (f *filler) text(into *string, value any, at *place, key string, rule field
 		f.add(at, key, "wants a text in quotes")
 		return
 	case rule.one != nil && !slices.Contains(rule.one, text):
-		f.add(at, key, "must be %s", choice(available(key, rule.one)))
+		f.add(at, key, "must be %s", choice(available(key, rule.one))+meant(text, available(key, rule.one)))
 		return
 	case strings.HasSuffix(key, "_env") && text != "" && !isFile(text) && !variableName.MatchString(text):
 		f.add(at, key, "wants the name of an environment variable, or a file that begins with / or ./; the secret itself doesn't belong here")
@@ -315,6 +319,15 @@ func siblings(table string, known []field) []string {
 		keys = append(keys, dotted(table, rule.name))
 	}
 	return keys
+}
+
+// meant asks for the word that a text is a slip of; "" when it is near none.
+func meant(text string, words []string) string {
+	near, d := closest(strings.ToLower(text), words)
+	if d > slips(near) || len(near) < 4 {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", near)
 }
 
 // choice writes words as `"a", "b" or "c"`.

@@ -21,6 +21,14 @@ for = ["web:me"]
 prompt = "look"
 `
 
+// guard is a hook, with its lines 1 to 3.
+const guard = `[[hook]]
+at = "before_tool"
+run = ["guard"]
+`
+
+const points = `hook.at must be "before_step", "before_model", "before_tool", "after_tool" or "after_step"`
+
 const ids = `"slack:TEAM:USER", "discord:USER", "terminal:NAME", "web:me" or "api:USER"`
 
 // faulty lists wrong configs, each with the line, the key and the sentence of its first fault.
@@ -75,8 +83,8 @@ var faulty = []struct {
 
 	{"provider", "[model]\nprovider = \"gemini\"", 2, "model.provider", `model.provider must be "openai", "anthropic" or "demo"`, 0},
 	{"model without a name", "[model]\nprovider = \"openai\"", 1, "model.name", "model.name is needed: it says which model is to answer", 0},
-	{"money without prices", otherModel + "\n[limits]\nmax_cost_usd = 1", 4, "limits.max_cost_usd", "limits.max_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
-	{"money with half the prices", otherModel + "\nmodel.price_in = 1\n[limits]\nuser_daily_cost_usd = 1", 5, "limits.user_daily_cost_usd", "limits.user_daily_cost_usd needs model.price_in and model.price_out: without prices nothing can be held to it", 0},
+	{"money without prices", otherModel + "\n[limits]\nmax_cost_usd = 1", 4, "limits.max_cost_usd", "limits.max_cost_usd needs model.price_in and model.price_out, and those of every fallback: without prices nothing can be held to it", 0},
+	{"money with half the prices", otherModel + "\nmodel.price_in = 1\n[limits]\nuser_daily_cost_usd = 1", 5, "limits.user_daily_cost_usd", "limits.user_daily_cost_usd needs model.price_in and model.price_out, and those of every fallback: without prices nothing can be held to it", 0},
 	{"negative money", "[limits]\nmax_cost_usd = -0.01", 2, "limits.max_cost_usd", "limits.max_cost_usd must not be negative", 0},
 	{"negative limit", "[limits]\nmax_tokens = -1", 2, "limits.max_tokens", "limits.max_tokens must not be negative", 0},
 	{"no steps", "[limits]\nmax_steps = 0", 2, "limits.max_steps", "limits.max_steps must be more than 0", 0},
@@ -121,6 +129,19 @@ var faulty = []struct {
 	{"parameter called name", "[[command]]\nname = \"a\"\nrun = [\"a\", \"{name}\"]\nparameters = { name = \"y\" }", 4, "command.parameters.name", `command.parameters.name wants another name: a small letter, then small letters, digits and _, and not "name"`, 0},
 	{"inline commands", "command = [\n { name = \"a\", run = [\"a\"] },\n { name = \"a\", run = [\"a\"] },\n]", 3, "command.name", "command.name is already taken on line 2", 0},
 
+	{"hook's point", guard + "[[hook]]\nrun = [\"a\"]\nat = \"befor_tool\"", 6, "hook.at", points + `; did you mean "before_tool"?`, 0},
+	{"hook at no such point", "[[hook]]\nat = \"s3cret\"\nrun = [\"a\"]", 2, "hook.at", points, 0},
+	{"hook at an empty point", "[[hook]]\nat = \"\"\nrun = [\"a\"]", 2, "hook.at", points, 0},
+	{"hook without a point", guard + "\n[[hook]]\nrun = [\"a\"]", 5, "hook.at", `hook.at is needed: where in a step the hook is asked, such as "before_tool"`, 0},
+	{"hook without run", "\n[[hook]]\nat = \"before_tool\"", 2, "hook.run", `hook.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
+	{"hook of nothing", "[[hook]]\nat = \"before_tool\"\nrun = [\" \", \"a\"]", 3, "hook.run", `hook.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
+	{"hook of another type", "[[hook]]\nat = \"before_tool\"\nrun = \"a\"", 3, "hook.run", `hook.run wants a list of texts, such as ["one", "two"]`, 0},
+	{"hook with a NUL", "[[hook]]\nat = \"before_tool\"\nrun = [\n \"a\",\n \"\\u0000\",\n]", 5, "hook.run", "hook.run has a NUL in it, which no program can be given", 0},
+	{"hook without time", guard + "timeout = \"0s\"", 4, "hook.timeout", "hook.timeout must be more than 0", 0},
+	{"hook that takes long", guard + "timeout = \"60001ms\"", 4, "hook.timeout", "hook.timeout must be at most one minute, since every step waits for it", 0},
+	{"slip in a hook", guard + "timout = \"1s\"", 4, "hook.timout", `unknown key "hook.timout"; did you mean "hook.timeout"?`, 0},
+	{"one hook", "[hook]\nat = \"before_tool\"", 1, "hook", "hook wants a list of tables, each begun with [[hook]]", 0},
+
 	{"heartbeat without a condition", "\n" + daily, 2, "heartbeat.condition", `heartbeat.condition is needed: without one nothing would hold the model back; kind = "always" wakes at each tick`, 0},
 	{"empty condition", daily + "\n[heartbeat.condition]\n", 7, "heartbeat.condition.kind", `heartbeat.condition.kind is needed: "command", "file", "all", "any" or "always"`, 0},
 	{"condition of another type", daily + "condition = \"always\"", 6, "heartbeat.condition", "heartbeat.condition wants a table", 0},
@@ -152,9 +173,11 @@ var faulty = []struct {
 	{"command condition", daily + "[heartbeat.condition]\nkind = \"command\"", 6, "heartbeat.condition.run", `heartbeat.condition.run is needed: the program and its arguments, such as ["df", "-h"]`, 0},
 	{"deep condition", daily + "[heartbeat.condition]\nkind = \"any\"\n[[heartbeat.condition.of]]\nkind = \"all\"\n[[heartbeat.condition.of.of]]\nkind = \"idle\"\nafter = \"1h\"", 11, "heartbeat.condition.of.of.kind", `heartbeat.condition.kind = "idle" is not available in this version`, 0},
 
-	{"fallbacks", otherModel + "\n[[model.fallbacks]]\nprovider = \"demo\"", 3, "model.fallbacks", "model.fallbacks is not available in this version", 0},
+	{"fallback of nobody", otherModel + "\n[[model.fallbacks]]\nname = \"b\"", 3, "model.fallbacks.provider", "model.fallbacks.provider is needed: which of the providers stands in", 0},
+	{"fallback without a name", otherModel + "\n[[model.fallbacks]]\nprovider = \"openai\"", 3, "model.fallbacks.name", "model.fallbacks.name is needed: it says which model is to answer", 0},
+	{"fallback of a fallback", otherModel + "\n[[model.fallbacks]]\nprovider = \"demo\"\nfallbacks = [{provider = \"demo\"}]", 5, "model.fallbacks.fallbacks", "model.fallbacks.fallbacks stands inside another; list them one after the other", 0},
+	{"fallback without prices", otherModel + "\nmodel.price_in = 1.0\nmodel.price_out = 2.0\nmodel.fallbacks = [{provider = \"openai\", name = \"b\"}]\n[limits]\nmax_cost_usd = 1.0", 7, "limits.max_cost_usd", "limits.max_cost_usd needs model.price_in and model.price_out, and those of every fallback: without prices nothing can be held to it", 0},
 	{"postgres", "[store]\nkind = \"postgres\"\nurl_env = \"PG\"", 2, "store.kind", `store.kind = "postgres" is not available in this version`, 1},
-	{"hooks", "\n[[hook]]\nat = \"before_tool\"", 2, "hook", "[[hook]] is not available in this version", 0},
 	{"attention", "[attention]\nquiet = \"22:00-07:00\"", 1, "attention", "[attention] is not available in this version", 0},
 	{"http condition", daily + "[heartbeat.condition]\nkind = \"http\"\nurl = \"x\"", 7, "heartbeat.condition.kind", `heartbeat.condition.kind = "http" is not available in this version`, 0},
 
@@ -279,7 +302,7 @@ func FuzzRead(f *testing.F) {
 		"\"%s\".x = 1", "model.\"%s\" = 1", "tools.approve.\"%s\" = 1", "tools.approve = { x = \"%s\" }", "access.allow = [\"%s\"]", "%s = 1\n%s = 1", "[\"%s\"]\n[\"%s\"]",
 		"web.listen = \"%s\"", "limits.turn_timeout = \"%s\"", "model.base_url = \"https://%s@x\"", "model.base_url = \"%s:%%zz\"", "command = [{name=\"%s\"},{name=\"%s\"}]",
 		"[[command]]\nname = \"a\"\nrun = [\"a\"]\nparameters = { x = \"(%s\" }", "[[command]]\nparameters.\"%s\" = \"(\"", daily + "timezone = \"%s\"",
-		daily + "until = \"%s\"", daily + "condition.kind = \"%s\"", "\xef\xbb\xbf[model]", "a = 1e999", "x = [[[[]]]]", "\x00",
+		"[[hook]]\nat = \"%s\"\nrun = [\"%s\"]\ntimeout = \"%s\"", daily + "until = \"%s\"", daily + "condition.kind = \"%s\"", "\xef\xbb\xbf[model]", "a = 1e999", "x = [[[[]]]]", "\x00",
 	} {
 		f.Add(strings.ReplaceAll(seed, "%s", secret))
 	}

@@ -59,6 +59,13 @@ approve = "no"
 [command.parameters.file]
 pattern = "[a-z]+"
 description = "which"
+[[hook]]
+at = "before_tool"
+run = ["guard", "-x"]
+[[hook]]
+at = "after_step"
+run = ["./watch"]
+timeout = "1m"
 [[heartbeat]]
 name = "daily"
 cron = "0 9 * * *"
@@ -89,6 +96,10 @@ condition = { kind = "any", of = [ { kind = "command", run = ["a"] }, { kind = "
 			Parameters: map[string]Parameter{"seconds": {Pattern: "[0-9]+"}}},
 		{Name: "log", Run: []string{"tail", "{file}"}, Effect: "read", Approve: "no",
 			Parameters: map[string]Parameter{"file": {Pattern: "[a-z]+", Description: "which"}}},
+	}
+	want.Hooks = []Hook{
+		{At: "before_tool", Run: []string{"guard", "-x"}, Timeout: Duration(5 * time.Second)},
+		{At: "after_step", Run: []string{"./watch"}, Timeout: Duration(time.Minute)},
 	}
 	want.Heartbeats = []Heartbeat{{
 		Name: "daily", Cron: "0 9 * * *", Timezone: "Europe/Berlin", For: []string{"web:me"}, Prompt: "look",

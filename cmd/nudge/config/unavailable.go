@@ -12,14 +12,12 @@ var unavailable = []struct {
 	value string // "" means the key with any value
 	write string // as it is written in a file
 }{
-	{key: "hook", write: "[[hook]]"},
 	{key: "review", write: "[[review]]"},
 	{key: "mcp", write: "[[mcp]]"},
 	{key: "skills", write: "[skills]"},
 	{key: "subagent", write: "[[subagent]]"},
 	{key: "attention", write: "[attention]"},
 	{key: "gauge", write: "[[gauge]]"},
-	{key: "model.fallbacks", write: "model.fallbacks"},
 	{key: "store.kind", value: "postgres", write: `store.kind = "postgres"`},
 	{key: "store.url_env", write: "store.url_env"},
 	{key: "heartbeat.condition.kind", value: "http", write: `heartbeat.condition.kind = "http"`},

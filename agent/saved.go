@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// A result that is too long for the model is bounded, and saved whole for the session that reads it, where the model
+// can page through it. Its id is a digest of what it says: the same result, got again, reads the same to whoever looks
+// for repeats, and is kept once.
+
+// SavedPrefix begins the path under which read_file finds a saved result; the result's id follows.
+const SavedPrefix = "result:"
+
+const (
+	pageTool = "read_file"
+	maxSaved = 1 << 20 // bytes of a result that are kept
+	savedID  = 16      // characters of an id, which are 80 bits
+	// savedTime is how an instant is written, so that texts sort as instants do.
+	savedTime = "2006-01-02T15:04:05.000000000Z"
+
+	tableSaved     = "saved"         // session, id → when it was saved, and the text
+	tableSavedTime = "saved by time" // instant, session, id → nothing
+)
+
+// pages reports whether the model can page through saved results in a turn.
+func (b *toolbox) pages(t *turn) bool {
+	tool := b.named[pageTool]
+	return tool != nil && b.offers(tool.Tool, t)
+}
+
+// bounded is what a tool gave, as the model reads it in a turn. If it was cut and the model can page through it there,
+// save keeps the whole for the session in which it is read; otherwise save is nil.
+func (b *toolbox) bounded(t *turn, tool, text string) (kept string, save func(tx memory.Tx, session string) error) {
+	if tool == pageTool || !b.pages(t) { // what pages is never saved again
+		kept, _ = Bound(text, maxResult)
+		return kept, nil
+	}
+	return saveResult(text)
+}
+
+// saveResult is Bound for a result of which save keeps the whole; save is nil when there is nothing to keep: nothing was
+// left out, or it is binary. save may be called more than once.
+func saveResult(text string) (bounded string, save func(tx memory.Tx, session string) error) {
+	if bounded, cut := Bound(text, maxResult); !cut || Binary(text) {
+		return bounded, nil
+	}
+	clean := cleaned(text)
+	sum := sha256.Sum256([]byte(clean))
+	id := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:savedID])
+	part := "all of it"
+	kept := savedPart(clean)
+	if kept != clean {
+		part = "its first MiB"
+	}
+	way := fmt.Sprintf("; %s with path %q and an offset pages through %s", pageTool, SavedPrefix+id, part)
+	at := now()
+	return headAndTail(clean, maxResult, way), func(tx memory.Tx, session string) error {
+		if err := putSaved(tx, session, id, kept, at); err != nil {
+			return fmt.Errorf("save the result %s of %s: %w", id, session, err)
+		}
+		return nil
+	}
+}
+
+// savedPart is as much of a clean text as is kept. Where something is missing, its end says so.
+func savedPart(clean string) string {
+	if len(clean) <= maxSaved {
+		return clean
+	}
+	missing := func(bytes int) string { return fmt.Sprintf("\n[… %d bytes more were not saved …]\n", bytes) }
+	head := Head(clean, maxSaved-len(missing(len(clean))))
+	return head + missing(len(clean)-len(head))
+}
+
+// savedKey names a row of a session, "" for id the beginning of them all. A digest stands for the session, so that no
+// session's rows begin with another's, and no name is too long.
+func savedKey(session, id string) string {
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:]) + "/" + id
+}
+
+func putSaved(tx memory.Tx, session, id, text string, at time.Time) error {
+	key := savedKey(session, id)
+	had, found, err := tx.Table(tableSaved).Get(key)
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := removeSaved(tx, timeRow(key, had)); err != nil {
+			return err
+		}
+	}
+	value := []byte(at.UTC().Format(savedTime) + text)
+	if err := tx.Table(tableSaved).Put(key, value); err != nil {
+		return err
+	}
+	return tx.Table(tableSavedTime).Put(timeRow(key, value), nil)
+}
+
+// timeRow names the row of a saved result in the order of time.
+func timeRow(key string, value []byte) string {
+	return string(value[:min(len(savedTime), len(value))]) + "/" + key
+}
+
+// removeSaved takes out saved results, named by their rows in the order of time.
+func removeSaved(tx memory.Tx, rows ...string) error {
+	for _, row := range rows {
+		_, key, _ := strings.Cut(row, "/")
+		if err := tx.Table(tableSaved).Delete(key); err != nil {
+			return err
+		}
+		if err := tx.Table(tableSavedTime).Delete(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Saved is the saved result of a session with an id as it stands after [SavedPrefix], and whether there is one: it may
+// have aged out, or belong to another session. At most 1 MiB was kept; if that is not all, the end of the text says so.
+func Saved(tx memory.Tx, session, id string) (text string, found bool, err error) {
+	if len(id) != savedID {
+		return "", false, nil
+	}
+	value, found, err := tx.Table(tableSaved).Get(savedKey(session, id))
+	if err == nil && found && len(value) < len(savedTime) {
+		err = fmt.Errorf("it has %d bytes, which is too short: %w", len(value), memory.ErrDamaged)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("read the saved result %s of %s: %w", id, session, err)
+	}
+	if !found {
+		return "", false, nil
+	}
+	return string(value[len(savedTime):]), true, nil
+}
+
+// SweepSaved removes at most limit results that were saved before an instant, the oldest first, and returns how many
+// it removed: fewer than limit when no more are that old. A result that was got again counts as saved then.
+func SweepSaved(tx memory.Tx, before time.Time, limit int) (removed int, err error) {
+	var old []string
+	until := before.UTC().Format(savedTime)
+	err = tx.Table(tableSavedTime).Scan("", func(row string, _ []byte) error {
+		if len(old) >= limit || row >= until {
+			return memory.ErrStop
+		}
+		old = append(old, row)
+		return nil
+	})
+	if err == nil {
+		err = removeSaved(tx, old...)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sweep the saved results: %w", err)
+	}
+	return len(old), nil
+}
+
+// EraseSaved removes all saved results of a session and returns how many there were.
+func EraseSaved(tx memory.Tx, session string) (removed int, err error) {
+	var rows []string
+	err = tx.Table(tableSaved).Scan(savedKey(session, ""), func(key string, value []byte) error {
+		rows = append(rows, timeRow(key, value))
+		return nil
+	})
+	if err == nil {
+		err = removeSaved(tx, rows...)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("erase the saved results of %s: %w", session, err)
+	}
+	return len(rows), nil
+}
