@@ -215,8 +215,13 @@ type harness struct {
 	agent *agent.Agent
 }
 
-func newHarness(b *testing.B, p *provider) *harness {
+// newHarness makes one whose model has a price, if priced: then what a call may cost is on disk before it is made.
+func newHarness(b *testing.B, p *provider, priced bool) *harness {
 	b.Helper()
+	spec, limits := agent.ModelSpec{Name: "m", Window: 128000, MaxOutput: 1000}, agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3}
+	if priced {
+		spec.PriceIn, spec.PriceOut, limits.Cost = agent.PerMillion(2), agent.PerMillion(12), agent.USD(100)
+	}
 	client, err := openai.New(openai.Config{BaseURL: p.URL + "/v1", Model: "m", Stream: true})
 	if err != nil {
 		b.Fatal(err)
@@ -227,8 +232,7 @@ func newHarness(b *testing.B, p *provider) *harness {
 	})
 	h.agent, err = agent.New(agent.Config{
 		Store: h.store, Model: client, Tools: []agent.Tool{write},
-		Spec:   agent.ModelSpec{Name: "m", Window: 128000, MaxOutput: 1000, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)},
-		Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3, Cost: agent.USD(100)},
+		Spec: spec, Limits: limits,
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -262,20 +266,22 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// BenchmarkTurn makes one durable turn of three steps, two of them with a tool, in three ways in turns, so that a busy
-// machine is as unfair to each. Each turn has a session of its own. Times are medians of wall minus model.
+// BenchmarkTurn makes one durable turn of three steps, two of them with a tool, in four ways in turns, so that a busy
+// machine is as unfair to each: with a model that costs nothing, against the bare floor, and with one that has a price,
+// against the floor that pays. Each turn has a session of its own. Times are medians of wall minus model.
 func BenchmarkTurn(b *testing.B) {
 	p := newProvider(b)
-	h := newHarness(b, p)
+	free, priced := newHarness(b, p, false), newHarness(b, p, true)
 	const text = "do it again and again"
 	floors := []*floor{{open(b), p.Client(), p.URL, false}, {open(b), p.Client(), p.URL, true}}
 	ways := []func(n int) error{
-		func(n int) error { return errors.Join(h.turn(fmt.Sprint("p", n), n, text), h.rest()) },
+		func(n int) error { return errors.Join(free.turn(fmt.Sprint("p", n), n, text), free.rest()) },
+		func(n int) error { return errors.Join(priced.turn(fmt.Sprint("p", n), n, text), priced.rest()) },
 		func(n int) error { return floors[0].turn(fmt.Sprint("s", n), text, &[]chatMessage{}) },
 		func(n int) error { return floors[1].turn(fmt.Sprint("s", n), text, &[]chatMessage{}) },
 	}
-	var walls [3][]time.Duration
-	var used [3]time.Duration
+	var walls [4][]time.Duration
+	var used [4]time.Duration
 	n := 0
 	for b.Loop() {
 		n++
@@ -288,24 +294,30 @@ func BenchmarkTurn(b *testing.B) {
 			used[i] += cpu() - spent
 		}
 	}
-	nudge, bare, paid := median(walls[0]), median(walls[1]), median(walls[2])
-	b.ReportMetric(float64(nudge.Microseconds())/1000, "ms/turn")
-	b.ReportMetric(float64(bare.Microseconds())/1000, "ms/floor")
-	b.ReportMetric(float64(paid.Microseconds())/1000, "ms/paid-floor")
-	b.ReportMetric(float64(nudge)/float64(bare), "×floor")
-	b.ReportMetric(float64(nudge)/float64(paid), "×paid-floor")
-	b.ReportMetric(float64(h.store.commits.Load())/float64(n), "commits/turn")
-	b.ReportMetric(float64(used[0].Microseconds())/1000/float64(n), "cpu-ms/turn")
-	b.ReportMetric(float64(used[0])/float64(used[1]), "×floor-cpu")
-	b.ReportMetric(float64(used[0])/float64(used[2]), "×paid-floor-cpu")
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	at := [4]time.Duration{}
+	for i := range walls {
+		at[i] = median(walls[i])
+	}
+	b.ReportMetric(ms(at[0]), "ms/turn")
+	b.ReportMetric(ms(at[1]), "ms/priced-turn")
+	b.ReportMetric(ms(at[2]), "ms/floor")
+	b.ReportMetric(ms(at[3]), "ms/paid-floor")
+	b.ReportMetric(float64(at[0])/float64(at[2]), "×floor")
+	b.ReportMetric(float64(at[1])/float64(at[3]), "×paid-floor")
+	b.ReportMetric(float64(free.store.commits.Load())/float64(n), "commits/turn")
+	b.ReportMetric(float64(priced.store.commits.Load())/float64(n), "commits/priced-turn")
+	b.ReportMetric(ms(used[0])/float64(n), "cpu-ms/turn")
+	b.ReportMetric(float64(used[0])/float64(used[2]), "×floor-cpu")
+	b.ReportMetric(float64(used[1])/float64(used[3]), "×paid-floor-cpu")
 }
 
-// BenchmarkMessages answers one-step messages in 64 sessions at once, in turns with the two floors. After twenty
+// BenchmarkMessages answers one-step messages in 64 sessions at once, in the four ways of BenchmarkTurn in turns. After twenty
 // messages each session is followed by a new one.
 func BenchmarkMessages(b *testing.B) {
 	const sessions = 64
 	p := newProvider(b)
-	h := newHarness(b, p)
+	harnesses := []*harness{newHarness(b, p, false), newHarness(b, p, true)}
 	client := p.Client()
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = sessions
 	floors := []*floor{{open(b), client, p.URL, false}, {open(b), client, p.URL, true}}
@@ -320,7 +332,7 @@ func BenchmarkMessages(b *testing.B) {
 		}
 		group.Wait()
 	}
-	var took [3]time.Duration
+	var took [4]time.Duration
 	var histories [2][sessions][]chatMessage
 	n := 0
 	for b.Loop() {
@@ -329,14 +341,15 @@ func BenchmarkMessages(b *testing.B) {
 		}
 		for i := range took {
 			began := time.Now()
-			if i == 0 {
+			if i < len(harnesses) {
+				h := harnesses[i]
 				round(func(s int) error { return h.turn(fmt.Sprint("p", s, "-", n/20), n, "hello") })
 				if err := h.rest(); err != nil {
 					b.Fatal(err)
 				}
 			} else {
 				round(func(s int) error {
-					return floors[i-1].turn(fmt.Sprint("s", s, "-", n/20), "hello", &histories[i-1][s])
+					return floors[i-2].turn(fmt.Sprint("s", s, "-", n/20), "hello", &histories[i-2][s])
 				})
 			}
 			took[i] += time.Since(began)
@@ -344,17 +357,18 @@ func BenchmarkMessages(b *testing.B) {
 	}
 	messages := float64(n * sessions)
 	b.ReportMetric(messages/took[0].Seconds(), "messages/s")
-	b.ReportMetric(messages/took[1].Seconds(), "floor/s")
-	b.ReportMetric(messages/took[2].Seconds(), "paid-floor/s")
-	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "×floor")
-	b.ReportMetric(took[2].Seconds()/took[0].Seconds(), "×paid-floor")
+	b.ReportMetric(messages/took[1].Seconds(), "priced-messages/s")
+	b.ReportMetric(messages/took[2].Seconds(), "floor/s")
+	b.ReportMetric(messages/took[3].Seconds(), "paid-floor/s")
+	b.ReportMetric(took[2].Seconds()/took[0].Seconds(), "×floor")
+	b.ReportMetric(took[3].Seconds()/took[1].Seconds(), "×paid-floor")
 }
 
 // BenchmarkLongSession compares a whole turn at message 400 of a session with one at message 100, wall minus model.
 func BenchmarkLongSession(b *testing.B) {
 	for b.Loop() {
 		p := newProvider(b)
-		h := newHarness(b, p)
+		h := newHarness(b, p, true)
 		var at [2][]time.Duration
 		for n := 1; n <= 420; n++ {
 			model, began := p.worked.Load(), time.Now()

@@ -176,6 +176,10 @@ func (r runner) digest(in agent.Invocation) string {
 	return p.digest
 }
 
+// maxOutput is how many bytes of what a command writes are kept, which is as much as the agent saves of one result with
+// the line before it. The model reads head and tail and may page through the rest.
+const maxOutput = 1<<20 - 1<<10
+
 func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 	p, argv, err := r.read(in)
 	if err != nil {
@@ -187,7 +191,7 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	}
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir})
+	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir, Limit: maxOutput})
 	if err != nil {
 		return agent.Result{}, notStarted(p, err)
 	}
