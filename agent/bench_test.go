@@ -222,7 +222,10 @@ func newHarness(b *testing.B, p *provider, priced bool) *harness {
 	if priced {
 		spec.PriceIn, spec.PriceOut, limits.Cost = agent.PerMillion(2), agent.PerMillion(12), agent.USD(100)
 	}
-	client, err := openai.New(openai.Config{BaseURL: p.URL + "/v1", Model: "m", Stream: true})
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 1024 // as the program has it
+	b.Cleanup(transport.CloseIdleConnections)
+	client, err := openai.New(openai.Config{BaseURL: p.URL + "/v1", Model: "m", Stream: true, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (w *writes) save(store memory.Store, session string, last uint64) (uint64, 
 
 // lag is how long writes wait on which nothing outside depends. A model that answers sooner has them written together
 // with what it leads to.
-const lag = 2 * time.Millisecond
+const lag = 3 * time.Millisecond
 
 // late is writes that are made a moment later, beside what the actor does meanwhile.
 type late struct {

@@ -74,6 +74,9 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 		say, err := part.make(c, a.log(), &made)
 		if part.name == "model" && err == nil && !quick {
 			findings = append(findings, modelFinding(ctx, c.Model, made.model))
+			for i, standIn := range made.standIns {
+				findings = append(findings, modelFinding(ctx, c.Model.Fallbacks[i], standIn.Model))
+			}
 			continue
 		}
 		findings = append(findings, judge(part.name, say, err))
@@ -206,6 +209,9 @@ func programFindings(c config.Config) []finding {
 	}
 	for _, command := range c.Commands {
 		look(fmt.Sprintf("command %q", command.Name), command.Run)
+	}
+	for i, h := range c.Hooks {
+		look(fmt.Sprintf("hook %d", i+1), h.Run)
 	}
 	for _, h := range c.Heartbeats {
 		for _, condition := range append([]config.Condition{h.Condition}, h.Condition.Of...) {
