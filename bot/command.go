@@ -163,16 +163,22 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 				return err
 			}
 		}
-		count := 0
+		var cards, offers []string // that a turn may go on is meant only where nothing else waits
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, person) {
-				only = w.Reply.ID
-				count++
+			switch {
+			case !h.agent.MayDecide(w, person):
+			case w.Reply.Kind == agent.Notice:
+				offers = append(offers, w.Reply.ID)
+			default:
+				cards = append(cards, w.Reply.ID)
 			}
 			return nil
 		})
-		if count != 1 {
-			only = ""
+		if len(cards) == 0 {
+			cards = offers
+		}
+		if len(cards) == 1 {
+			only = cards[0]
 		}
 		return err
 	})
@@ -327,7 +333,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		}
 		waiting := 0
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, e.From.ID) {
+			if h.agent.MayDecide(w, e.From.ID) && w.Reply.Kind != agent.Notice {
 				waiting++
 			}
 			return nil
