@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"nudge/agent"
 	"nudge/agent/agenttest"
@@ -42,14 +44,18 @@ type crashRun struct {
 	deeds  *deeds
 }
 
-func newCrashRun(t *testing.T, n int, after bool) *crashRun {
+func newCrashRun(t *testing.T, n int, after bool, priced bool, latency time.Duration) *crashRun {
+	spec := agent.ModelSpec{MaxOutput: 1000}
+	if priced {
+		spec.PriceIn, spec.PriceOut = agent.PerMillion(2), agent.PerMillion(12)
+	}
 	d := &deeds{}
 	store := open(t)
-	r := &crashRun{faulty: memorytest.NewFaulty(store), deeds: d, model: &agenttest.Model{T: t, Script: crashScript}}
+	r := &crashRun{faulty: memorytest.NewFaulty(store), deeds: d, model: &agenttest.Model{T: t, Script: crashScript, Latency: latency}}
 	r.world = agenttest.Start(t, agent.Config{
 		Store: r.faulty, Model: r.model,
 		Tools:  []agent.Tool{d.tool("read", agent.Read, ""), d.tool("write", agent.Effectful, ""), d.tool("delete", agent.Effectful, agent.PolicyAsk)},
-		Spec:   agent.ModelSpec{MaxOutput: 1000, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)},
+		Spec:   spec,
 		Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3},
 	})
 	r.world.Outbox = store
@@ -103,24 +109,41 @@ func (r *crashRun) converse(t *testing.T) {
 	r.until(t, func() error { _, err := r.world.Receive("answer", "the second"); return err })
 }
 
+// Where nothing is paid, writes wait for what comes soon after: a model that answers at once has them made together, a slow
+// one apart.
 func TestACrashAtAnyCommitLosesNothingAndRepeatsNothing(t *testing.T) {
-	calm := newCrashRun(t, 0, false)
-	calm.converse(t)
+	t.Run("priced", func(t *testing.T) { crashAtEachCommit(t, true, 0, 11) })
+	t.Run("free", func(t *testing.T) { crashAtEachCommit(t, false, 0, 7) })
+	t.Run("free and slow", func(t *testing.T) { crashAtEachCommit(t, false, time.Second, 11) })
+}
+
+func crashAtEachCommit(t *testing.T, priced bool, latency time.Duration, least int) {
+	// The time is a bubble's, so that the same writes are made together each time.
+	var calm *crashRun
+	synctest.Test(t, func(t *testing.T) {
+		calm = newCrashRun(t, 0, false, priced, latency)
+		calm.converse(t)
+		calm.world.Kill()
+	})
 	commits := calm.faulty.Count()
 	want := agenttest.Only(calm.world.Said(), agent.Final)
 	settled := agenttest.Only(calm.world.Said(), agent.SettledMark)[0]
 	if len(want) != 1 || !strings.HasPrefix(want[0].Text, "result: read done") || calm.deeds.all() != "read read write delete" {
 		t.Fatalf("the undisturbed run said %s and ran %s", agenttest.Lines(want), calm.deeds.all())
 	}
-	if commits < 10 {
+	if commits < least {
 		t.Fatalf("only %d commits were seen", commits)
 	}
+	t.Logf("%d commits", commits)
 	for n := 1; n <= commits; n++ {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("commit %d after %v", n, after), func(t *testing.T) {
-				r := newCrashRun(t, n, after)
-				r.converse(t)
-				r.check(t, len(calm.model.Requests()), want[0].Text, settled)
+				synctest.Test(t, func(t *testing.T) {
+					r := newCrashRun(t, n, after, priced, latency)
+					r.converse(t)
+					r.check(t, len(calm.model.Requests()), want[0].Text, settled)
+					r.world.Kill()
+				})
 			})
 		}
 	}
@@ -158,6 +181,7 @@ func (r *crashRun) check(t *testing.T, requests int, want string, settled agent.
 	switch lost := len(r.model.Requests()) - requests; {
 	case lost > 1:
 		t.Errorf("%d more model calls than undisturbed", lost)
+	case settled.CostUSD == 0: // what nobody pays for need not be told
 	case lost == 1 && !totals.Unknown:
 		t.Errorf("a lost model call is not marked: %+v", totals)
 	case totals.Unknown && totals.CostUSD <= settled.CostUSD:
