@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,8 @@ type actor struct {
 	session string
 	state   *state
 
+	letters []letter // the mail that is not taken, as it was when last looked at
+
 	out  writes // what is not on disk yet
 	late *late  // what is about to be, before it
 
@@ -26,6 +29,7 @@ type actor struct {
 
 	// Guarded by Agent.mu.
 	woken   bool                    // there may be mail that was not looked at
+	looked  bool                    // the mail was looked at
 	running string                  // the turn of the run under way
 	unsaved bool                    // that turn began a moment ago and is not on disk yet
 	stop    context.CancelCauseFunc // of that run
@@ -97,28 +101,40 @@ func openLetter(mail memory.Mail) (letter, error) {
 	return l, nil
 }
 
-// mail looks at the session's inbox without taking anything out.
+// mail is what lies in the session's inbox, oldest first, without what was taken out of it. It is read anew only when
+// somebody has said that there may be more.
 func (a *actor) mail() ([]letter, error) {
-	var letters []letter
-	err := a.Store.View(context.Background(), func(tx memory.Tx) error {
-		letters = letters[:0]
+	a.mu.Lock()
+	more := a.woken || !a.looked
+	a.woken, a.looked = false, true
+	a.mu.Unlock()
+	if more {
+		if err := a.readMail(); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(a.letters), nil
+}
+
+func (a *actor) readMail() error {
+	return a.Store.View(context.Background(), func(tx memory.Tx) error {
+		a.letters = a.letters[:0]
 		mail, err := tx.Inbox().List(a.session)
 		if err != nil {
 			return err
 		}
 		for _, m := range mail {
+			if a.out.taken[m.ID] || a.late != nil && a.late.taken[m.ID] {
+				continue
+			}
 			l, err := openLetter(m)
 			if err != nil {
 				return err
 			}
-			if a.out.taken[l.id] || a.late != nil && a.late.taken[l.id] {
-				continue
-			}
-			letters = append(letters, l)
+			a.letters = append(a.letters, l)
 		}
 		return nil
 	})
-	return letters, err
 }
 
 // take removes letters from the inbox with the next commit.
@@ -131,6 +147,7 @@ func (a *actor) take(letters ...letter) {
 		ids[i] = l.id
 		a.out.take(l.id)
 	}
+	a.letters = slices.DeleteFunc(a.letters, func(l letter) bool { return a.out.taken[l.id] })
 	a.also(func(tx memory.Tx) error { return tx.Inbox().Remove(a.session, ids...) })
 }
 

@@ -185,7 +185,6 @@ func (ag *Agent) rest(a *actor, failed bool) bool {
 		delete(ag.failing, a.session)
 	}
 	if a.woken && !failed && !ag.closed {
-		a.woken = false
 		return false
 	}
 	if !failed && !ag.closed && a.state != nil && a.out.empty() && a.late == nil {
@@ -290,10 +289,10 @@ func (ag *Agent) Receive(ctx context.Context, m Message) (fresh bool, err error)
 	if !fresh {
 		return false, nil
 	}
+	ag.look(session)
 	if m.Stop {
 		ag.interrupt(session, during)
 	}
-	ag.look(session)
 	ag.Outgoing()
 	return true, nil
 }
@@ -462,8 +461,8 @@ func StopAll(tx memory.Tx, by Person, at time.Time) (turns map[string]string, er
 // Interrupt cuts short what sessions do for the given turns, for which a Stop lies in their inboxes.
 func (ag *Agent) Interrupt(turns map[string]string) {
 	for session, turn := range turns {
-		ag.interrupt(session, turn)
 		ag.look(session)
+		ag.interrupt(session, turn)
 	}
 }
 

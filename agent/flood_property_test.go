@@ -154,6 +154,7 @@ type journalLine struct {
 	Call   string           `json:"call"`
 	Text   string           `json:"text"`
 	Why    string           `json:"why"`
+	Unsent bool             `json:"unsent"`
 	Reason agent.StopReason `json:"reason"`
 	IDs    []string         `json:"ids"`
 	Calls  []model.Call     `json:"calls"`
@@ -550,7 +551,9 @@ func (p *flood) checkTotals(lines []journalLine, settled agent.Reply) {
 		case "model_asked":
 			want.Steps++
 		case "model_lost":
-			if !settled.Unknown {
+			if l.Unsent {
+				want.Steps-- // a Stop came before the request went out
+			} else if !settled.Unknown {
 				p.f.Errorf("a model call of %s was lost, and the totals do not say so", l.Turn)
 			}
 		case "model_call":

@@ -132,4 +132,7 @@ func (a *actor) abandon() {
 		<-a.late.done
 	}
 	a.late, a.out = nil, writes{}
+	a.mu.Lock()
+	a.looked = false // mail that was to be taken is there again
+	a.mu.Unlock()
 }
