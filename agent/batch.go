@@ -416,6 +416,7 @@ func (a *actor) resultOf(w *work) error {
 	if entry.Text = bounded; save != nil {
 		a.also(func(tx memory.Tx) error { return save(tx, a.session) })
 	}
+	entry.Broken = errors.Is(w.err, ErrPermanent)
 	if w.tool.EndsTurn && !failed {
 		entry.Ended = text
 	}

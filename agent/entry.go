@@ -156,8 +156,9 @@ type toolResultEntry struct {
 	Card   string        `json:"card,omitempty"`
 	Text   string        `json:"text"`
 	Failed bool          `json:"failed,omitempty"`
-	Ran    bool          `json:"ran,omitempty"`   // the tool's function was called
-	Ended  string        `json:"ended,omitempty"` // the turn's answer, of a tool that ends it
+	Ran    bool          `json:"ran,omitempty"`    // the tool's function was called
+	Ended  string        `json:"ended,omitempty"`  // the turn's answer, of a tool that ends it
+	Broken bool          `json:"broken,omitempty"` // no call of the tool can succeed
 	Took   time.Duration `json:"took,omitempty"`
 	Size   int           `json:"size"` // bytes of the result before it was bounded
 }

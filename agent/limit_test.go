@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"nudge/agent"
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
-	"nudge/memory/memorytest"
 )
 
 // runaway asks for the given calls again and again, with ids of their own.
@@ -222,140 +220,4 @@ func TestADayIsThePersonsOwn(t *testing.T) {
 		}
 		w.Kill()
 	})
-}
-
-// Three budgets, each spent to within one step and never passed.
-func TestThreeBudgets(t *testing.T) {
-	spec := agent.ModelSpec{MaxOutput: 400, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)}
-	t.Log("budget      spent       steps  left for a step of at most")
-	for _, budget := range []float64{0.02, 0.05, 0.1} {
-		m := full{&ledger{f: &faults{TB: t}, price: spec, bytes: 4, turns: map[string]agent.Money{}}, "text"}
-		d := &deeds{}
-		w := agenttest.Start(t, agent.Config{
-			Store: open(t), Model: m, Spec: spec, Tools: []agent.Tool{d.tool("look", agent.Read, "")}, Limits: agent.Limits{Cost: agent.USD(budget)},
-		})
-		w.Say("go")
-		settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]
-		next := float64(settled.TokensIn)/float64(settled.Steps)*2*spec.PriceIn.USD() + 400*spec.PriceOut.USD()
-		t.Logf("$%.4f     $%.5f    %d     $%.5f", budget, settled.CostUSD, settled.Steps, next)
-		if settled.CostUSD > budget || budget-settled.CostUSD > next || settled.CostUSD != m.turns["all"].USD() {
-			t.Errorf("of $%.4f $%.6f were spent and $%.6f charged; a step costs at most $%.6f", budget, settled.CostUSD, m.turns["all"].USD(), next)
-		}
-		w.Kill()
-	}
-}
-
-// Killed after step two and started again: two tool runs over both lives, and the same cost.
-func TestARestartCostsNothing(t *testing.T) {
-	turn := func(kill bool) (agent.Totals, string) {
-		d := &deeds{}
-		m := &agenttest.Model{T: t, Script: func(req model.Request) model.Answer {
-			if n := len(agenttest.Results(req)); n < 2 {
-				return agenttest.Do(agenttest.Call(n, "step", `{}`))
-			}
-			return agenttest.Say("done")
-		}}
-		faulty := memorytest.NewFaulty(open(t))
-		w := agenttest.Start(t, agent.Config{
-			Store: faulty, Model: m, Spec: agent.ModelSpec{MaxOutput: 500, PriceIn: agent.PerMillion(2), PriceOut: agent.PerMillion(12)},
-			Tools: []agent.Tool{d.tool("step", agent.Effectful, "")},
-		})
-		if kill {
-			faulty.FailAt(6, false) // with the result of the second call kept, before the third request
-		}
-		w.Say("go")
-		w.Rest()
-		if kill {
-			<-faulty.Crashed()
-			w.Kill()
-			faulty.Revive()
-			w.Restart()
-			w.Rest()
-		}
-		return *agenttest.Only(w.Said(), agent.SettledMark)[0].Totals, d.all()
-	}
-	calm, did := turn(false)
-	killed, again := turn(true)
-	if killed != calm || again != did || did != "step step" {
-		t.Errorf("killed: %+v and ran %q; undisturbed %+v and %q", killed, again, calm, did)
-	}
-}
-
-// 150 seeded batches against limits: all of a batch runs or none of it; 60 tools that panic, each recovered from.
-func TestSeededBatchesRunWholeOrNotAtAll(t *testing.T) {
-	whole, none := 0, 0
-	for seed := range uint64(150) {
-		random := rand.New(rand.NewPCG(seed, 11))
-		sizes := []int{1 + random.IntN(5), 1 + random.IntN(5), 1 + random.IntN(5)}
-		limit := 1 + random.IntN(12)
-		d := &deeds{}
-		w, _ := fresh(t, func(req model.Request) model.Answer {
-			step := 0
-			for _, m := range req.Messages {
-				if len(m.Calls) > 0 {
-					step++
-				}
-			}
-			if step == len(sizes) {
-				return agenttest.Say("done")
-			}
-			var calls []model.Call
-			for i := range sizes[step] {
-				tool := []string{"read", "write", "nosuch"}[hashOf(seed, step, i)%3]
-				calls = append(calls, agenttest.Call(10*step+i, tool, fmt.Sprintf(`{"x":"%d"}`, i)))
-			}
-			return agenttest.Do(calls...)
-		}, d.tool("read", agent.Read, ""), d.tool("write", agent.Effectful, ""))
-		w.Config.Limits = agent.Limits{ToolCalls: limit}
-		w.Restart()
-		w.Say("go")
-		settled := agenttest.Only(w.Rest(), agent.SettledMark)[0]
-		fits, ran, reason := 0, 0, agent.Completed
-		for step, size := range sizes {
-			if fits += size; fits > limit {
-				reason = agent.ToolLimit
-				break
-			}
-			for i := range size {
-				if hashOf(seed, step, i)%3 < 2 {
-					ran++
-				}
-			}
-		}
-		if settled.Reason != reason || settled.ToolCalls != fits || len(d.done) != ran {
-			t.Errorf("seed %d: %v against %d settled with %s, %d calls counted and %d run; want %s, %d and %d", seed, sizes, limit, settled.Reason, settled.ToolCalls, len(d.done), reason, fits, ran)
-		}
-		if reason == agent.Completed {
-			whole++
-		} else {
-			none++
-		}
-		w.Kill()
-	}
-	t.Logf("%d turns ran all of their batches, %d stopped at the limit", whole, none)
-}
-
-func TestSixtyToolsThatPanicAreRecoveredFrom(t *testing.T) {
-	boom := agenttest.Tool("boom", agent.Effectful, "", func(context.Context, agent.Invocation) (agent.Result, error) { panic("boom") })
-	d := &deeds{}
-	n := 0
-	w, m := fresh(t, func(req model.Request) model.Answer {
-		switch len(agenttest.Results(req)) % 2 {
-		case 0:
-			if n++; n > 60 {
-				return agenttest.Say("done")
-			}
-			return agenttest.Do(agenttest.Call(n, "boom", `{}`))
-		}
-		return agenttest.Do(agenttest.Call(n, "look", `{}`))
-	}, boom, d.tool("look", agent.Read, ""))
-	w.Config.Limits = agent.Limits{Errors: 3}
-	w.Restart()
-	w.Say("go")
-	same(t, w.Rest(), `
-		final done
-		settled completed 121 steps 120 calls`)
-	if d.count("look") != 60 || !strings.Contains(resultOf(t, m, "boom-60"), "failed unexpectedly") {
-		t.Errorf("the work went on %d times", d.count("look"))
-	}
 }

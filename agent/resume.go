@@ -38,7 +38,7 @@ func (t *turn) tokens() int { return t.tokensIn + t.tokensOut + t.uncounted }
 // grant begins the turn's allowance anew.
 func (t *turn) grant() {
 	t.before = use{steps: t.steps, toolCalls: t.toolCalls, tokens: t.tokens(), spent: t.spent}
-	t.ran, t.failures, t.empties, t.repeats = 0, 0, 0, repeats{}
+	t.ran, t.failures, t.empties, t.repeats, t.broken = 0, 0, 0, repeats{}, ""
 }
 
 // offer lets the turn's person grant it more. It returns the id of the card, "" when there is nobody to ask or nothing

@@ -125,6 +125,8 @@ func (a *actor) cut(ctx context.Context, heard heard) *halt {
 		return &halt{reason: Cancelled, say: ""}
 	case errors.Is(context.Cause(ctx), errTurn):
 		return &halt{reason: TimedOut, say: fmt.Sprintf("I stopped: this turn has worked for %s, which is as long as one may.", a.Limits.TurnTimeout)}
+	case a.state.turn.broken != "" && a.state.turn.batch == nil: // the others of the batch run
+		return &halt{reason: TooManyErrs, say: "I stopped: " + a.state.turn.broken}
 	case a.Limits.Errors > 0 && a.state.turn.failures >= a.Limits.Errors:
 		return &halt{reason: TooManyErrs, say: fmt.Sprintf("I stopped: %d steps in a row only met errors. The last one was: %s", a.state.turn.failures, oneLine(a.state.lastResult()))}
 	}

@@ -54,6 +54,7 @@ type turn struct {
 	spent               Money
 	failures            int // steps in a row in which every call failed
 	repeats             repeats
+	broken              string // that a tool cannot work, in words
 
 	ran      time.Duration // by runs that ended
 	runBegan time.Time
@@ -287,6 +288,9 @@ func (s *state) result(e *toolResultEntry) {
 	c.done, c.result, c.failed = true, e.Text, e.Failed
 	if e.Ended != "" {
 		t.ended = e.Ended
+	}
+	if e.Broken {
+		t.broken = fmt.Sprintf("%s failed for good: %s", e.Tool, oneLine(e.Text))
 	}
 	if e.Tool == planTool && !e.Failed {
 		s.plan = e.Text

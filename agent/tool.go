@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"nudge/memory"
@@ -105,6 +106,10 @@ type Result struct {
 	// Failed marks a result that is an error in words, such as a command's exit status.
 	Failed bool
 }
+
+// ErrPermanent is wrapped by a tool's error when no call of it can succeed now, whatever its arguments: what it needs is
+// gone, or was never set up. The turn ends with it, since the model cannot mend that.
+var ErrPermanent = errors.New("it cannot work until that is mended")
 
 // Decode reads the arguments into a struct. The arguments were checked against the schema before, so an error is
 // a mistake of the tool's.
