@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,9 +21,6 @@ import (
 )
 
 const (
-	// schema is the version of what the buckets hold. A file with a higher one is refused.
-	schema = 1
-
 	defaultLockWait = time.Second
 
 	// pageSize is fixed so that a file moves between machines and costs the same on all.
@@ -35,9 +31,12 @@ const (
 	// A file grows by a share of its size within these bounds, so that a small one stays small and a large one
 	// is seldom grown, each time with a sync of its own.
 	growShare, minGrow, maxGrow = 32, 64 << 10, 16 << 20
+	// ahead is how far behind the last page in use zeros are written at once.
+	ahead = 256 << 10
+	// freelist is bbolt's list of free pages that gives out the lowest first. A commit's pages then lie side by
+	// side, which costs a disk about what a single page does; the other kind scatters them.
+	freelist = bbolt.FreelistArrayType
 )
-
-var schemaKey = []byte("schema")
 
 // Open opens the data file at path and makes it, mode 0600, and its directory, mode 0700, when they are missing. It
 // fails with a [*memory.LockedError] when another process keeps the file longer than Options.LockWait, with an
@@ -64,8 +63,7 @@ func Open(path string, opts Options) (*Store, error) {
 		s.log.Warn("the note of who holds the data file cannot be written", "error", err)
 	}
 	s.close = sync.OnceValue(s.shut)
-	s.writer = writer{store: s, queue: make(chan *call, maxBatch), done: make(chan struct{})}
-	go s.writer.run()
+	s.writer = writer{store: s, queue: make(chan *call, maxBatch), turn: make(chan struct{}, 1)}
 	return s, nil
 }
 
@@ -99,17 +97,17 @@ func create(path string) (err error) {
 
 // build fills an empty file with the buckets and the schema number.
 func build(path string) error {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize, FreelistType: freelist})
 	if err != nil {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range allBuckets {
+		for _, name := range places {
 			if _, err := tx.CreateBucket(name); err != nil {
 				return err
 			}
 		}
-		return tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, schema))
+		return putSchema(tx)
 	})
 	if e := db.Close(); err == nil {
 		err = e
@@ -171,7 +169,7 @@ func refuse(why any) error {
 		memory.ErrDamaged, oneLine(why))
 }
 
-// connect locks and maps the file and checks its schema.
+// connect locks and maps the file and brings its schema up to date.
 func (s *Store) connect(opts Options) error {
 	mapped := int64(0)
 	if strconv.IntSize == 64 && runtime.GOOS != "windows" { // where mapping more than the file is free
@@ -187,7 +185,7 @@ func (s *Store) connect(opts Options) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", s.path, err)
 	}
-	if err := s.checkSchema(); err != nil {
+	if err := s.settle(); err != nil {
 		if e := s.db.Close(); e != nil {
 			s.log.Warn("a refused data file does not close", "file", s.path, "error", e)
 		}
@@ -209,7 +207,7 @@ func (s *Store) load(opts Options, mapped int) (err error) {
 	}()
 	s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{
 		Timeout:         opts.LockWait,
-		FreelistType:    bbolt.FreelistMapType,
+		FreelistType:    freelist,
 		InitialMmapSize: mapped,
 		MaxSize:         opts.maxBytes,
 		NoStatistics:    true,
@@ -226,34 +224,7 @@ func (s *Store) load(opts Options, mapped int) (err error) {
 	return err
 }
 
-// checkSchema refuses files of other programs and of later versions of this one.
-func (s *Store) checkSchema() (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = refuse(p)
-		}
-	}()
-	return s.db.View(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(storeBucket)
-		if b == nil {
-			return refuse("another program wrote it")
-		}
-		row := b.Get(schemaKey)
-		if len(row) != 4 {
-			return refuse("it has no schema number")
-		}
-		switch found := binary.BigEndian.Uint32(row); {
-		case found > schema:
-			return fmt.Errorf("%w: it has schema %d, this one knows %d; start the newer version", ErrNewer, found, schema)
-		case found < schema:
-			return refuse(fmt.Sprintf("there is no schema %d", found))
-		}
-		for _, name := range allBuckets {
-			if tx.Bucket(name) == nil {
-				return refuse(fmt.Sprintf("bucket %q is missing", name))
-			}
-		}
-		return nil
-	})
+// grows tells bbolt by how much to lengthen the file when the commit of tx needs it.
+func (s *Store) grows(tx *bbolt.Tx) {
+	s.db.AllocSize = int(min(max(tx.Size()/growShare, minGrow), maxGrow)) // read by this commit only
 }

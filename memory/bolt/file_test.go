@@ -382,6 +382,37 @@ func TestLocked(t *testing.T) {
 	})
 }
 
+// The file grows by blocks: what is about to be written has been, and nothing behind it.
+func TestZerosAreLaidAhead(t *testing.T) {
+	s := open(t, t.TempDir(), Options{})
+	for i := range 200 {
+		err := s.Update(context.Background(), func(tx memory.Tx) error {
+			return tx.Table("t").Put(fmt.Sprint(i), make([]byte, 10_000))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := int64(0)
+	if err := s.db.View(func(tx *bbolt.Tx) error { used = tx.Size(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if s.writer.laid < used-ahead || s.writer.laid > info.Size() {
+		t.Errorf("zeros up to %d; %d in use, file of %d", s.writer.laid, used, info.Size())
+	}
+	s.writer.laid = 0 // as after opening; what is in use stays as it is
+	if err := s.Update(context.Background(), put("k")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(readAll(s), checkFile(t, s)); err != nil {
+		t.Error(err)
+	}
+}
+
 // holdEnv, when set, makes the test program open the file it names, write on and on, and wait to be killed.
 const holdEnv = "NUDGE_TEST_HOLD"
 

@@ -1,18 +1,22 @@
 // Package bolt is the store of one machine: one bbolt file that one process holds at a time.
 //
-// All writing goes through one goroutine. It takes every [Store.Update] that waits, runs their functions in one
-// bbolt transaction and commits once, so that many callers share the price of one sync to disk and a lone caller
-// waits for nobody. Reading goes on beside it, each [Store.View] over the state of the last commit.
+// All writing takes turns. A lone [Store.Update] runs its function and commits where it stands and waits for nobody.
+// Those that come meanwhile are run together by a goroutine of the store's, in one bbolt transaction with one commit,
+// so that many callers share the price of one sync to disk. Reading goes on beside it, each [Store.View] over the
+// state of the last commit.
 //
 // A file that cannot be trusted is refused before it is mapped, and damage met later comes back as an error that
 // wraps [memory.ErrDamaged]: a page that is bad fails the calls that touch it and no others. A damaged file is
 // never written to at opening and never replaced. What cannot be caught is a page that was overwritten with a whole
 // page of another place, so that bbolt walks in a circle; bbolt keeps no sums of its pages that would tell.
 //
-// Inside the file each place of package memory has a bucket. A session's journal has a bucket of its own below
-// the journal's: appending touches the end of that session's tree only, whatever its length. Names are kept as
-// they are, any bytes; where a number or another key follows a name in one key, the name is escaped so that order
-// is kept.
+// Inside the file each place of package memory and each table has a bucket. A session's journal has a bucket of its
+// own below the journal's: appending touches the end of that session's tree only, whatever its length. Names are
+// kept as they are, any bytes; where a number or another key follows a name in one key, the name is escaped so that
+// order is kept. A file of an earlier version is brought up to date when it is opened, in one transaction.
+//
+// What a commit costs is two syncs and, well behind, the pages it writes. So small tables lie in the page that every
+// commit writes, the pages of a commit lie together, and the file grows by blocks rather than by holes.
 package bolt
 
 import (
@@ -93,9 +97,10 @@ func (s *Store) View(ctx context.Context, fn func(memory.Tx) error) (err error) 
 	return fn(t)
 }
 
-// Update runs fn on the writer's goroutine, so fn must not wait for anything that itself needs the store. When
-// fn ends its goroutine, as a failing test does, that comes back as an error too. The error of a commit goes to
-// every call that shared it, and the store stays usable unless it cannot tell whether the commit took place.
+// Update runs fn on the caller's goroutine or, when others write, on one of the store's; so fn must not wait for
+// anything that itself needs the store. When fn ends its goroutine, as a failing test does, nothing of it is kept: the
+// caller ends too, or gets an error. The error of a commit goes to every call that shared it, and the store stays
+// usable unless it cannot tell whether the commit took place.
 func (s *Store) Update(ctx context.Context, fn func(memory.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

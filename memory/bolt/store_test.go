@@ -208,6 +208,68 @@ func TestFailureInABatch(t *testing.T) {
 	}
 }
 
+// A function that runs on its caller's goroutine can end it. The next in turn go on as if it had not been.
+func TestCallerEnds(t *testing.T) {
+	s := open(t, t.TempDir(), Options{})
+	begun, end := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	returned := false
+	group.Go(func() {
+		_ = s.Update(context.Background(), func(tx memory.Tx) error {
+			_ = put("a")(tx)
+			close(begun)
+			<-end
+			runtime.Goexit()
+			return nil
+		})
+		returned = true
+	})
+	<-begun
+	group.Go(func() {
+		if err := s.Update(context.Background(), put("b")); err != nil {
+			t.Error(err)
+		}
+	})
+	queued(s, 1)
+	close(end)
+	group.Wait()
+	if err := s.Update(context.Background(), put("c")); err != nil {
+		t.Error(err)
+	}
+	if returned || has(t, s, "a") || !has(t, s, "b") || !has(t, s, "c") {
+		t.Errorf("returned %t; a kept: %t; b kept: %t; c kept: %t", returned, has(t, s, "a"), has(t, s, "b"), has(t, s, "c"))
+	}
+	if err := checkFile(t, s); err != nil {
+		t.Error(err)
+	}
+}
+
+// Callers that come and go in ones and twos all get their turn.
+func TestTurnsAreNotLost(t *testing.T) {
+	s := open(t, t.TempDir(), Options{})
+	var group sync.WaitGroup
+	for w := range 8 {
+		group.Go(func() {
+			for n := range 100 {
+				key := fmt.Sprint(w, "-", n)
+				err := s.Update(context.Background(), func(tx memory.Tx) error {
+					if n%10 == 0 {
+						return put(key)(tx)
+					}
+					return nil // nothing to commit, so turns change quickly
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if !has(t, s, "7-90") {
+		t.Error("a row is missing")
+	}
+}
+
 func TestContextEndsInTheQueue(t *testing.T) {
 	s := open(t, t.TempDir(), Options{})
 	release := hold(s)

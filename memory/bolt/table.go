@@ -1,7 +1,9 @@
 package bolt
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -9,22 +11,36 @@ import (
 	"nudge/memory"
 )
 
-// table keeps its rows in a bucket of its own, which is made with the first row.
+// table keeps its rows in a bucket of its own, which is made with the first row. It stands beside those of the
+// places: every commit writes the page that has their roots, and a small table whole.
 type table struct {
 	tx   *tx
 	name string
 }
+
+// tableBucket returns the name of a table's bucket: the table's own, or, when it is a place's but for zero bytes at
+// the end, that with one more.
+func tableBucket(name string) []byte {
+	b := []byte(name)
+	isPlace := func(place []byte) bool { return bytes.Equal(place, bytes.TrimRight(b, "\x00")) }
+	if slices.ContainsFunc(places, isPlace) {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// open returns the table's bucket, nil when there is none.
+func (t table) open() *bbolt.Bucket { return t.tx.bolt.Bucket(tableBucket(t.name)) }
 
 func (t table) Get(key string) (value []byte, found bool, err error) {
 	defer t.tx.guard(t.tx.enter(), &err)
 	if err := t.check(key); err != nil {
 		return nil, false, fmt.Errorf("get a row: %w", err)
 	}
-	all, err := t.tx.reading(tablesBucket)
-	if err != nil {
-		return nil, false, fmt.Errorf("get row %q of table %q: %w", key, t.name, err)
+	if t.tx.ended {
+		return nil, false, fmt.Errorf("get row %q of table %q: %w", key, t.name, errTxEnded)
 	}
-	b := all.Bucket([]byte(t.name))
+	b := t.open()
 	if b == nil {
 		return nil, false, nil
 	}
@@ -40,11 +56,10 @@ func (t table) Put(key string, value []byte) (err error) {
 	if err := t.check(key); err != nil {
 		return fmt.Errorf("put a row: %w", err)
 	}
-	all, err := t.tx.writing(tablesBucket)
-	if err != nil {
+	if err := t.tx.change(); err != nil {
 		return fmt.Errorf("put row %q of table %q: %w", key, t.name, err)
 	}
-	b, err := all.CreateBucketIfNotExists([]byte(t.name))
+	b, err := t.tx.bolt.CreateBucketIfNotExists(tableBucket(t.name))
 	if err == nil {
 		err = b.Put([]byte(key), clone(value))
 	}
@@ -59,11 +74,10 @@ func (t table) Delete(key string) (err error) {
 	if err := t.check(key); err != nil {
 		return fmt.Errorf("delete a row: %w", err)
 	}
-	all, err := t.tx.writing(tablesBucket)
-	if err != nil {
+	if err := t.tx.change(); err != nil {
 		return fmt.Errorf("delete row %q of table %q: %w", key, t.name, err)
 	}
-	b := all.Bucket([]byte(t.name))
+	b := t.open()
 	if b == nil {
 		return nil
 	}
@@ -87,12 +101,10 @@ func (t table) scan(prefix string, from []byte, back bool, fn func(key string, v
 	if err := checkName("table", t.name); err != nil {
 		return fmt.Errorf("scan a table: %w", err)
 	}
-	all, err := t.tx.reading(tablesBucket)
-	if err != nil {
-		return fmt.Errorf("scan table %q: %w", t.name, err)
+	if t.tx.ended {
+		return fmt.Errorf("scan table %q: %w", t.name, errTxEnded)
 	}
-	open := func() *bbolt.Bucket { return all.Bucket([]byte(t.name)) }
-	return t.tx.walk(open, from, back, func(k, v []byte) error {
+	return t.tx.walk(t.open, from, back, func(k, v []byte) error {
 		key := string(k)
 		if !strings.HasPrefix(key, prefix) {
 			return memory.ErrStop

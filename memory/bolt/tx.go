@@ -20,10 +20,10 @@ var (
 	seenTimeBucket = []byte("seen by time") // instant, key → nothing
 	dueBucket      = []byte("due")          // key → instant
 	dueTimeBucket  = []byte("due by time")  // instant, key → data
-	tablesBucket   = []byte("tables")       // table → bucket of key → value
 
-	allBuckets = [][]byte{storeBucket, inboxBucket, journalBucket, outboxBucket, seenBucket, seenTimeBucket,
-		dueBucket, dueTimeBucket, tablesBucket}
+	// places are the buckets that every file has. All others are tables: key → value.
+	places = [][]byte{storeBucket, inboxBucket, journalBucket, outboxBucket, seenBucket, seenTimeBucket, dueBucket,
+		dueTimeBucket}
 )
 
 var (
@@ -98,16 +98,24 @@ func (t *tx) reading(name []byte) (*bbolt.Bucket, error) {
 	return b, nil
 }
 
-// writing returns a bucket to write to. What follows counts as a change, so it comes after all that can be refused.
+// writing returns a bucket to write to.
 func (t *tx) writing(name []byte) (*bbolt.Bucket, error) {
+	if err := t.change(); err != nil {
+		return nil, err
+	}
+	return t.reading(name)
+}
+
+// change admits a change. What follows counts as one, so it comes after all that can be refused.
+func (t *tx) change() error {
 	if t.ended {
-		return nil, errTxEnded
+		return errTxEnded
 	}
 	if !t.bolt.Writable() {
-		return nil, errReadOnly
+		return errReadOnly
 	}
 	t.writes++
-	return t.reading(name)
+	return nil
 }
 
 // get returns the value of a key, lent until the transaction's next change. bbolt's own Get cannot tell an empty

@@ -29,10 +29,10 @@ var errEnded = errors.New("the function ended its goroutine instead of returning
 type call struct {
 	ctx    context.Context
 	fn     func(memory.Tx) error
-	taken  atomic.Bool // set by whoever comes first: the writer that begins fn, or the caller that gives up
-	begun  bool        // the writer's: skip is decided
-	skip   bool        // the writer's: fn is never to be run
-	err    error       // the writer's: what fn came to
+	taken  atomic.Bool // set by whoever comes first: the one that begins fn, or the caller that gives up
+	begun  bool        // who has the turn: skip is decided
+	skip   bool        // who has the turn: fn is never to be run
+	err    error       // who has the turn: what fn came to
 	answer chan error  // holds one
 }
 
@@ -49,29 +49,37 @@ func (c *call) begin() bool {
 	return !c.skip
 }
 
-// writer runs updates in batches. Only its own goroutine touches the fields below queue, save where said.
+// writer runs updates, one commit at a time. Whoever has the turn writes: a caller that finds nobody else runs its own
+// function where it stands, since waking another goroutine costs more than all but the syncs. Calls that come meanwhile
+// are queued, and a goroutine that lives while there are any runs them in batches. Only who has the turn touches the
+// fields below it, save where said.
 type writer struct {
 	store *Store
 	queue chan *call
-	done  chan struct{} // closed when the goroutine has ended for good
+	turn  chan struct{} // holds one while somebody has the turn
 
 	batch   []*call // begun or about to be; in order
 	failed  []*call // taken out of the batch, answered with it
 	alone   []*call // to be run one by one, since their shared commit met damage
 	crowd   int     // how many shared the last commit
+	laid    int64   // up to where the file is known to have no holes that are soon to be written
 	stuck   bool    // bbolt's write transaction can neither be ended nor begun again
 	id      atomic.Uint64
 	running atomic.Bool // a caller's function runs; read by all
 }
 
-// do hands fn to the writer and waits for its answer. When ctx ends first and fn has not begun it never will.
+// do runs fn or has it run, and returns what came of it. When ctx ends first and fn has not begun it never will.
 func (w *writer) do(ctx context.Context, fn func(memory.Tx) error) error {
 	c := &call{ctx: ctx, fn: fn, answer: make(chan error, 1)}
+	if len(w.queue) == 0 && w.take() {
+		return w.write(c)
+	}
 	select {
 	case w.queue <- c:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	w.serve()
 	select {
 	case err := <-c.answer:
 		return err
@@ -83,10 +91,47 @@ func (w *writer) do(ctx context.Context, fn func(memory.Tx) error) error {
 	}
 }
 
-// stop ends the writer. No call may be under way.
-func (w *writer) stop() {
-	close(w.queue)
-	<-w.done
+// take takes the turn unless somebody has it.
+func (w *writer) take() bool {
+	select {
+	case w.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// give ends the turn. Calls queued during it found it taken, so it is for the one who gives it to look for them.
+func (w *writer) give() {
+	<-w.turn
+	if len(w.queue) > 0 {
+		w.serve()
+	}
+}
+
+// serve has the queue written unless somebody has the turn, who will see to it.
+func (w *writer) serve() {
+	if w.take() {
+		go w.run()
+	}
+}
+
+// stop takes the turn for good. No call may be under way.
+func (w *writer) stop() { w.turn <- struct{}{} }
+
+// write runs one call on its caller's goroutine, and no other call: a function can end the goroutine it runs on.
+func (w *writer) write(c *call) error {
+	defer func() {
+		w.batch, w.failed = w.batch[:0], nil // not empty when the goroutine ends
+		w.give()
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	w.id.Store(goroutineID())
+	w.batch = append(w.batch, c)
+	for len(w.batch)+len(w.failed) > 0 {
+		w.work(false)
+	}
+	return <-c.answer
 }
 
 // isCaller reports whether it is called from inside a function that the writer runs.
@@ -94,13 +139,13 @@ func (w *writer) isCaller() bool {
 	return w.running.Load() && goroutineID() == w.id.Load()
 }
 
-// run is the writer's goroutine. A caller's function may end the goroutine it runs on; then another takes over
-// with what is left.
+// run writes what is queued, with the turn, which it gives when there is no more. A caller's function may end the
+// goroutine it runs on; then another takes over with what is left.
 func (w *writer) run() {
 	over := false
 	defer func() {
 		if over {
-			close(w.done)
+			w.give()
 		} else {
 			go w.run()
 		}
@@ -108,18 +153,13 @@ func (w *writer) run() {
 	debug.SetPanicOnFault(true)
 	w.id.Store(goroutineID())
 	for len(w.batch)+len(w.failed)+len(w.alone) > 0 || w.gather() {
-		w.work()
+		w.work(len(w.alone) == 0)
 	}
 	over = true
 }
 
-// gather waits for the next call and takes what else is there; false means that no more will come.
+// gather takes what is queued and reports whether that is anything.
 func (w *writer) gather() bool {
-	c, ok := <-w.queue
-	if !ok {
-		return false
-	}
-	w.batch = append(w.batch, c)
 	w.absorb()
 	// Those who shared the last commit have just been answered and, when busy, come again at once. Letting them
 	// run first is cheaper than a commit for the quickest alone.
@@ -131,17 +171,14 @@ func (w *writer) gather() bool {
 			break
 		}
 	}
-	return true
+	return len(w.batch) > 0
 }
 
 // absorb takes what is queued, without waiting.
 func (w *writer) absorb() {
 	for len(w.batch) < maxBatch {
 		select {
-		case c, ok := <-w.queue:
-			if !ok {
-				return
-			}
+		case c := <-w.queue:
 			w.batch = append(w.batch, c)
 		default:
 			return
@@ -149,12 +186,12 @@ func (w *writer) absorb() {
 	}
 }
 
-// work makes one attempt at the batch and answers it unless a part of it is to be run again.
-func (w *writer) work() {
+// work makes one attempt at the batch and answers it unless a part of it is to be run again. With sharing, calls that
+// come meanwhile join it.
+func (w *writer) work(sharing bool) {
 	if len(w.batch)+len(w.failed) == 0 {
 		w.batch, w.alone = append(w.batch, w.alone[0]), w.alone[1:]
 	}
-	sharing := len(w.alone) == 0
 	again, err := w.attempt(sharing)
 	switch {
 	case again:
@@ -200,12 +237,13 @@ func (w *writer) attempt(sharing bool) (again bool, err error) {
 	}()
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		b, txid = tx, tx.ID()
-		s.db.AllocSize = int(min(max(tx.Size()/growShare, minGrow), maxGrow)) // read by this commit only
+		s.grows(tx)
 		out, wrote := w.runAll(tx, sharing)
 		again = out
 		if out || !wrote {
 			return errUnchanged
 		}
+		w.layAhead(tx.Size())
 		return nil
 	})
 	if err == nil || errors.Is(err, errUnchanged) {
@@ -218,6 +256,25 @@ func (w *writer) attempt(sharing bool) (again bool, err error) {
 		s.fail(err)
 	}
 	return false, err
+}
+
+// layAhead writes zeros behind the last page in use, where that is not yet done. bbolt lengthens the file by a hole,
+// and a page written into a hole has the sync wait for the file system's own journal, with all that others have in it.
+// Nothing depends on the zeros, so nothing is said when they cannot be written.
+func (w *writer) layAhead(used int64) {
+	if used < w.laid {
+		return
+	}
+	w.laid = used
+	info, err := w.store.file.Stat()
+	if err != nil {
+		return
+	}
+	if n := min(info.Size()-used, ahead); n > 0 {
+		if _, err := w.store.file.WriteAt(make([]byte, n), used); err == nil {
+			w.laid += n
+		}
+	}
 }
 
 // runAll runs the batch's functions, and with sharing those that come meanwhile. out says that one failed after it

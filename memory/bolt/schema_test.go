@@ -1,0 +1,213 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+
+	"nudge/memory"
+)
+
+// change changes a closed data file behind the store's back.
+func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lower brings a file back to the schema whose tables lay in a bucket of their own.
+func lower(tx *bbolt.Tx) error {
+	all, err := tx.CreateBucket(tablesBucket)
+	if err != nil {
+		return err
+	}
+	var tables [][]byte
+	err = tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
+		if !slices.ContainsFunc(append(places, tablesBucket), func(b []byte) bool { return bytes.Equal(b, name) }) {
+			tables = append(tables, bytes.Clone(name))
+		}
+		return nil
+	})
+	for _, name := range tables {
+		err = errors.Join(err, tx.MoveBucket(name, nil, all))
+	}
+	return errors.Join(err, tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, nestedTables)))
+}
+
+// seedTables makes a file with tables of every size: whole in their parent's page, of one page, of many, and without a row.
+func seedTables(t *testing.T) (path string) {
+	t.Helper()
+	path = seed(t)
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(context.Background(), func(tx memory.Tx) error {
+		errs := []error{tx.Table("empty").Put("k", nil), tx.Table("empty").Delete("k")}
+		for name, rows := range map[string]int{"a": 1, "two\x00words": 20, "many": 2000} {
+			for i := range rows {
+				errs = append(errs, tx.Table(name).Put(fmt.Sprintf("%04d", i), bytes.Repeat([]byte(name), 20)))
+			}
+		}
+		return errors.Join(errs...)
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// contents returns every row of a closed file by bucket and key.
+func contents(t *testing.T, path string) map[string]string {
+	t.Helper()
+	rows := map[string]string{}
+	var walk func(at string, b *bbolt.Bucket) error
+	walk = func(at string, b *bbolt.Bucket) error {
+		rows[at] = fmt.Sprint("next ", b.Sequence())
+		return b.ForEach(func(k, v []byte) error {
+			if v == nil {
+				return walk(fmt.Sprintf("%s/%q", at, k), b.Bucket(k))
+			}
+			rows[fmt.Sprintf("%s/%q", at, k)] = string(v)
+			return nil
+		})
+	}
+	change(t, path, func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error { return walk(fmt.Sprintf("%q", name), b) })
+	})
+	return rows
+}
+
+func TestEarlierSchema(t *testing.T) {
+	path := seedTables(t)
+	want := contents(t, path)
+	change(t, path, lower)
+	lowered := contents(t, path)
+	if _, found := lowered[`"tables"/"many"/"1999"`]; !found || maps.Equal(lowered, want) {
+		t.Fatal("the file was not lowered")
+	}
+	var log bytes.Buffer
+	for range 2 {
+		s, err := Open(path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkFile(t, s); err != nil {
+			t.Fatal(err)
+		}
+		if got := contents(t, path); !maps.Equal(got, want) {
+			t.Errorf("%d rows of %d, or others, are there", len(got), len(want))
+		}
+	}
+	if n := strings.Count(log.String(), "brought up to date"); n != 1 {
+		t.Errorf("brought up to date %d times: %s", n, log.String())
+	}
+	s := open(t, filepath.Dir(path), Options{})
+	err := s.Update(context.Background(), func(tx memory.Tx) error {
+		n := 0
+		err := tx.Table("many").Scan("", func(string, []byte) error { n++; return nil })
+		_, found, err2 := tx.Table("t").Get("alice3")
+		if n != 2000 || !found {
+			t.Errorf("%d rows of 2000; alice's found: %t", n, found)
+		}
+		return errors.Join(err, err2, tx.Table("two\x00words").Put("more", nil))
+	})
+	if err := errors.Join(err, checkFile(t, s)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that cannot be brought up to date keeps its schema and everything in it.
+func TestEarlierSchemaStays(t *testing.T) {
+	nested := func(name string) func(tx *bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			_, err := tx.Bucket(tablesBucket).CreateBucket([]byte(name))
+			return err
+		}
+	}
+	cases := map[string]struct {
+		change func(tx *bbolt.Tx) error
+		want   string
+	}{
+		"no tables":      {func(tx *bbolt.Tx) error { return tx.DeleteBucket(tablesBucket) }, `bucket "tables" is missing`},
+		"a place's name": {nested("inbox"), `table "inbox" is called as a place is`},
+		"nearly one":     {nested("due\x00"), `is called as a place is`},
+	}
+	for name, c := range cases {
+		path := seedTables(t)
+		change(t, path, lower)
+		change(t, path, c.change)
+		before := contents(t, path)
+		for range 2 { // the second time too, so the first has let go of the lock
+			s, err := Open(path, Options{})
+			if err == nil {
+				_ = s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if !maps.Equal(contents(t, path), before) {
+			t.Errorf("%s: the file was changed", name)
+		}
+	}
+}
+
+func TestTablesAndPlacesAreApart(t *testing.T) {
+	for _, place := range places {
+		if bytes.Equal(tableBucket(string(place)), place) {
+			t.Errorf("table %q would be in the place", place)
+		}
+	}
+	name := rapid.OneOf(
+		rapid.Map(rapid.SampledFrom(places), func(b []byte) string { return string(b) }),
+		rapid.StringOfN(rapid.RuneFrom([]rune{0, 'a'}), 1, 3, -1))
+	zeros := rapid.Map(rapid.IntRange(0, 3), func(n int) string { return strings.Repeat("\x00", n) })
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := name.Draw(t, "a")+zeros.Draw(t, "end of a"), name.Draw(t, "b")+zeros.Draw(t, "end of b")
+		if a != b && bytes.Equal(tableBucket(a), tableBucket(b)) {
+			t.Errorf("tables %q and %q share a bucket", a, b)
+		}
+	})
+	s := open(t, t.TempDir(), Options{})
+	err := s.Update(context.Background(), func(tx memory.Tx) error {
+		var errs []error
+		for _, place := range places {
+			for _, end := range []string{"", "\x00", "\x00\x00"} {
+				errs = append(errs, tx.Table(string(place)+end).Put("k", []byte(end)))
+			}
+		}
+		return errors.Join(append(errs, readRows(tx, places))...)
+	})
+	if err := errors.Join(err, readAll(s), checkFile(t, s)); err != nil {
+		t.Error(err)
+	}
+}
+
+func readRows(tx memory.Tx, names [][]byte) error {
+	for _, name := range names {
+		for _, end := range []string{"", "\x00", "\x00\x00"} {
+			value, _, err := tx.Table(string(name) + end).Get("k")
+			if err != nil || string(value) != end {
+				return fmt.Errorf("table %q has %q: %w", string(name)+end, value, err)
+			}
+		}
+	}
+	return nil
+}
