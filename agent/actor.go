@@ -163,6 +163,7 @@ func (a *actor) add(e entry) error {
 	if err != nil {
 		return err
 	}
+	a.state.journal += len(line.Data)
 	a.state.apply(read, now)
 	a.out.entries = append(a.out.entries, line)
 	return nil

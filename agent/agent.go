@@ -253,6 +253,8 @@ const (
 	tablePeople  = "person"  // person → what is known of them
 	tableSpend   = "spend"   // person and date → money spent or reserved
 	tableCurrent = "current" // conversation → its present session
+	// session → number of the newest checkpoint in its journal
+	tableCheckpoints = "checkpoint"
 )
 
 // ErrUnknownCard is wrapped by the error for a decision about a card that was never asked.

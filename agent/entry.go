@@ -33,6 +33,7 @@ const (
 	kindWoke       = "woke"
 	kindCompacted  = "compacted"
 	kindHook       = "hook_ruled"
+	kindCheckpoint = "checkpoint"
 	kindStopped    = "run_stopped"
 )
 
@@ -305,6 +306,8 @@ func decode(line memory.Entry) (entry, error) {
 		return read(&steerEntry{})
 	case kindWoke:
 		return read(&wokeEntry{})
+	case kindCheckpoint:
+		return read(&checkpointEntry{})
 	case kindHook:
 		return read(&hookEntry{})
 	case kindCompacted:

@@ -362,6 +362,9 @@ func (a *actor) settle(why *halt, final string) (outcome, error) {
 	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: why.reason, Say: say, Offer: offer}); err != nil {
 		return again, err
 	}
+	if err := a.keepCheckpoint(); err != nil {
+		return again, err
+	}
 	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Delete(a.session) })
 	a.then(func() { a.tellEnded(a.session, *totals) })
 	return settled, a.commit()

@@ -9,7 +9,6 @@ import (
 
 	"nudge/agent/compact"
 	"nudge/agent/model"
-	"nudge/memory"
 )
 
 // state is a session's journal folded. apply is the only function that changes what it says, so what a restart reads
@@ -21,6 +20,7 @@ type state struct {
 	view    []model.Message // the conversation as a model reads it
 	marks   []compact.Mark  // one for each message of the view
 	bytes   int             // of the view's texts
+	journal int             // bytes of the journal since the newest checkpoint
 	marked  time.Time       // the last time that the view tells
 	plan    string          // the latest checklist, in words
 	planned bool            // the view's end tells it
@@ -97,24 +97,6 @@ const bare = "interrupted, outcome unknown: the record of this call is missing"
 
 func newState(session string) *state {
 	return &state{session: session, cards: map[string]*card{}}
-}
-
-// load folds a session's journal.
-func load(tx memory.Tx, session string) (*state, error) {
-	s := newState(session)
-	err := tx.Journal().Read(session, 0, func(line memory.Entry) error {
-		s.last = line.Seq
-		e, err := decode(line)
-		if err != nil || e == nil {
-			return err
-		}
-		s.apply(e, line.At)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load session %s: %w", session, err)
-	}
-	return s, nil
 }
 
 // apply takes one entry into the state.
@@ -211,6 +193,8 @@ func (s *state) apply(e entry, at time.Time) {
 		s.compacted(e)
 	case *stoppedEntry:
 		s.stopped(e, at)
+	case *checkpointEntry:
+		s.restore(e)
 	}
 }
 

@@ -25,7 +25,10 @@ func (a *actor) listen() (heard, error) {
 		case l.Stop:
 			h.stop = true // whoever is let into a conversation may stop what goes on in it
 		case l.Decision != nil:
-			k := a.state.cards[l.Decision.Card]
+			k, err := a.card(l.Decision.Card)
+			if err != nil {
+				return h, err
+			}
 			if k != nil && k.Parked && k.verdict == "" {
 				continue // runs a call and begins a turn: after this one
 			}

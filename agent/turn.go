@@ -31,7 +31,10 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 			l.Decision = &Decision{Card: k.Card, Verdict: Approve}
 			err = a.decide(l, k)
 		case l.Decision != nil:
-			err = a.decide(l, a.state.cards[l.Decision.Card])
+			var k *card
+			if k, err = a.card(l.Decision.Card); err == nil {
+				err = a.decide(l, k)
+			}
 		default:
 			return true, a.beginTurn(l, letters)
 		}

@@ -8,12 +8,12 @@ import (
 
 // Mark is what is known of a message besides what the model reads. The zero value is a message of no special kind.
 type Mark struct {
-	Pinned     bool // stays as it is as long as it fits: a loaded skill, the first request
-	Repeatable bool // a tool's result that can be fetched again at any time, by a call that changed nothing
-	Begins     bool // a user message that begins an exchange
+	Pinned     bool `json:"pinned,omitempty"`     // stays as it is as long as it fits: a loaded skill, the first request
+	Repeatable bool `json:"repeatable,omitempty"` // a tool's result that can be fetched again at any time, by a call that changed nothing
+	Begins     bool `json:"begins,omitempty"`     // a user message that begins an exchange
 
-	Cut  int   // bytes that are left out of the text, of a message that was compacted
-	Left *Left // what the message stands for, of a note in place of messages; not to be changed
+	Cut  int   `json:"cut,omitempty"`  // bytes that are left out of the text, of a message that was compacted
+	Left *Left `json:"left,omitempty"` // what the message stands for, of a note in place of messages; not to be changed
 }
 
 // Left counts what a note stands for, all earlier notes in its place included.
