@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"nudge/memory"
 )
@@ -24,7 +23,11 @@ type actor struct {
 	out  writes // what is not on disk yet
 	late *late  // what is about to be, before it
 
-	stuck int  // compactions in a row that gained nothing
+	stuck int // compactions in a row that gained nothing
+	dull  struct {
+		turn      string
+		summaries int // of that turn, that were no good
+	}
 	fresh bool // the batch was asked for by the last answer and nothing was decided about its calls
 
 	// Guarded by Agent.mu.
@@ -153,8 +156,8 @@ func (a *actor) take(letters ...letter) {
 
 // add applies an entry to the state and journals it with the next commit.
 func (a *actor) add(e entry) error {
-	now := time.Now().UTC()
-	line, err := encode(e, now)
+	at := now()
+	line, err := encode(e, at)
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func (a *actor) add(e entry) error {
 		return err
 	}
 	a.state.journal += len(line.Data)
-	a.state.apply(read, now)
+	a.state.apply(read, at)
 	a.out.entries = append(a.out.entries, line)
 	return nil
 }

@@ -285,7 +285,7 @@ func (a *actor) decide(l letter, k *card) error {
 	case !a.entitled(k.Asked, k.Policy, l.From.ID):
 		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
 	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && strings.EqualFold(strings.TrimSpace(d.Text), ChoiceContinue)):
-		return a.resumeTurn(l, k)
+		return a.continueTurn(l, k)
 	case k.Resumes:
 		return a.refuse(l, "This only asks whether to go on: answer with "+ChoiceContinue+", or say what else to do.")
 	case k.Question:

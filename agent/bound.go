@@ -125,3 +125,15 @@ func joined(text string, at int) bool {
 	return before == joiner || after == joiner || unicode.In(after, unicode.Mn, unicode.Me, unicode.Mc) ||
 		after >= 0x1f3fb && after <= 0x1f3ff // skin tones
 }
+
+// join puts two texts after each other, either of which may be empty.
+func join(a, b string) string { return strings.Trim(a+"\n\n"+b, "\n") }
+
+// oneLine is the first line of a text, not too long.
+func oneLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > 200 {
+		return string(runes[:199]) + "…"
+	}
+	return line
+}

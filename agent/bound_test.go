@@ -89,7 +89,7 @@ func TestHeadSplitsNothing(t *testing.T) {
 
 // The way to what was left out is told only where the model can go it, and what pages is never saved again.
 func TestWhatIsSaved(t *testing.T) {
-	reads := Tool{Spec: Spec{Name: pageTool, Effect: Read, Schema: []byte(`{}`)}, Run: func(context.Context, Invocation) (Result, error) { return Result{}, nil }}
+	reads := Tool{Spec: Spec{Name: "pager", Pages: true, Effect: Read, Schema: []byte(`{}`)}, Run: func(context.Context, Invocation) (Result, error) { return Result{}, nil }}
 	withPerson := reads
 	withPerson.Place = WithPerson
 	long := strings.Repeat("x", maxResult+1)
@@ -103,9 +103,9 @@ func TestWhatIsSaved(t *testing.T) {
 		{"a long one of a wake", "other", long, Config{Tools: []Tool{reads}}, turn{wake: &Wake{}}, true},
 		{"a short one", "other", long[1:], Config{Tools: []Tool{reads}}, turn{}, false},
 		{"a binary", "other", strings.Repeat("\x00", maxResult+1), Config{Tools: []Tool{reads}}, turn{}, false},
-		{"a page", pageTool, long, Config{Tools: []Tool{reads}}, turn{}, false},
+		{"a page", "pager", long, Config{Tools: []Tool{reads}}, turn{}, false},
 		{"no tool", "other", long, Config{}, turn{}, false},
-		{"denied", "other", long, Config{Tools: []Tool{reads}, Deny: []string{pageTool}}, turn{}, false},
+		{"denied", "other", long, Config{Tools: []Tool{reads}, Deny: []string{"pager"}}, turn{}, false},
 		{"not in a wake", "other", long, Config{Tools: []Tool{withPerson}}, turn{wake: &Wake{}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

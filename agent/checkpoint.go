@@ -53,7 +53,7 @@ func (checkpointEntry) kind() string { return kindCheckpoint }
 
 // worthCheckpoint reports whether the session may be kept in a checkpoint here, and is worth one.
 func (s *state) worthCheckpoint() bool {
-	return s.turn == nil && s.offered() == nil && s.journal >= max(leastJournal, journalShare*s.bytes)
+	return s.turn == nil && s.continuation() == nil && s.journal >= max(leastJournal, journalShare*s.bytes)
 }
 
 // checkpoint is the state as an entry.

@@ -23,6 +23,7 @@ const (
 	kindToolCall   = "tool_call"
 	kindProgress   = "tool_progress"
 	kindToolResult = "tool_result"
+	kindToolRan    = "tool_ran"
 	kindApproval   = "approval_asked"
 	kindDecided    = "approval_decided"
 	kindQuestion   = "question_asked"
@@ -86,7 +87,8 @@ type modelAskedEntry struct {
 	Output  int    `json:"output"` // the limit that is sent
 	Reserve Money  `json:"reserve,omitempty"`
 	Day     string `json:"day,omitempty"`     // the key of [today] under which the reserve was spent
-	Tail    string `json:"tail,omitempty"`    // what was put at the end of the last message: the state of the plan
+	Tail    string `json:"tail,omitempty"`    // what was put at the end of the last message
+	Plan    bool   `json:"plan,omitempty"`    // the state of the plan is in the tail
 	Summary bool   `json:"summary,omitempty"` // of what a compaction leaves out: no step
 }
 
@@ -158,10 +160,19 @@ type toolResultEntry struct {
 	Text   string        `json:"text"`
 	Failed bool          `json:"failed,omitempty"`
 	Ran    bool          `json:"ran,omitempty"`    // the tool's function was called
-	Ended  string        `json:"ended,omitempty"`  // the turn's answer, of a tool that ends it
+	Ends   bool          `json:"ends,omitempty"`   // it is the turn's answer, of a tool that ends turns
 	Broken bool          `json:"broken,omitempty"` // no call of the tool can succeed
 	Took   time.Duration `json:"took,omitempty"`
 	Size   int           `json:"size"` // bytes of the result before it was bounded
+}
+
+// toolRanEntry says that a call has returned while hooks are asked about its result: after a crash its outcome is not
+// unknown, only lost.
+type toolRanEntry struct {
+	Turn string `json:"turn"`
+	Run  string `json:"run,omitempty"`
+	Call string `json:"call"`
+	Tool string `json:"tool"`
 }
 
 // cardEntry is a question to a person: an approval, a question of ask_person, or the offer to go on with a turn.
@@ -218,8 +229,7 @@ type stoppedEntry struct {
 	Turn   string     `json:"turn"`
 	Run    string     `json:"run"`
 	Reason StopReason `json:"reason"`
-	Say    string     `json:"say,omitempty"` // what the person was told, unless it is the model's answer
-	Detail string     `json:"detail,omitempty"`
+	Say    string     `json:"say,omitempty"`   // what the person was told, unless it is the model's answer
 	Offer  string     `json:"offer,omitempty"` // the card that offers to go on
 }
 
@@ -234,6 +244,7 @@ func (modelLostEntry) kind() string  { return kindModelLost }
 func (toolCallEntry) kind() string   { return kindToolCall }
 func (progressEntry) kind() string   { return kindProgress }
 func (toolResultEntry) kind() string { return kindToolResult }
+func (toolRanEntry) kind() string    { return kindToolRan }
 func (e cardEntry) kind() string {
 	switch {
 	case e.Question:
@@ -296,6 +307,8 @@ func decode(line memory.Entry) (entry, error) {
 		return read(&toolCallEntry{})
 	case kindProgress:
 		return read(&progressEntry{})
+	case kindToolRan:
+		return read(&toolRanEntry{})
 	case kindToolResult:
 		return read(&toolResultEntry{})
 	case kindApproval, kindQuestion, kindOffer:

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"nudge/agent/model"
 )
+
+// HookTimeout is how long a hook may take to decide at most.
+const HookTimeout = time.Minute
 
 // HookPoint is where in a step a hook is asked.
 type HookPoint string
@@ -42,6 +46,7 @@ type HookQuestion struct {
 	Provenance Provenance `json:"provenance,omitempty"`
 
 	Request *HookRequest `json:"request,omitempty"` // before_model: a copy that may be changed
+	Summary bool         `json:"summary,omitempty"` // before_model: it asks for a summary of what is left out, not for an answer
 
 	Tool      string          `json:"tool,omitempty"`      // before_tool, after_tool
 	Effect    Effect          `json:"effect,omitempty"`    // before_tool, after_tool

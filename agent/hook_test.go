@@ -49,7 +49,7 @@ func TestHooksRuleAtTheirPoints(t *testing.T) {
 		{"stop at after_step", ruling(agent.AfterStep, agent.Ruling{Stop: "Enough."}, nil), "notice Enough.\nsettled failed 1 steps 1 calls", 1, ""},
 		{"refuse", ruling(agent.BeforeTool, agent.Ruling{Refuse: "it is y"}, nil), "final done\nsettled completed 2 steps 1 calls", 0, "not run: it is y"},
 		{"answer", ruling(agent.BeforeTool, agent.Ruling{Answer: ptr("canned")}, nil), calm, 0, "canned"},
-		{"answer with nothing", ruling(agent.BeforeTool, agent.Ruling{Answer: ptr("")}, nil), calm, 0, ""},
+		{"answer with nothing", ruling(agent.BeforeTool, agent.Ruling{Answer: ptr("")}, nil), calm, 0, "<nothing>"},
 		{"rewrite", ruling(agent.AfterTool, agent.Ruling{Result: ptr("[secret]")}, nil), calm, 1, "[secret]"},
 		{"undecided at before_step", ruling(agent.BeforeStep, agent.Ruling{}, errors.New("boom /etc/x")), "notice I stopped: the check guard could not decide whether I may go on.\nsettled failed 0 steps 0 calls", 0, ""},
 		{"undecided at before_model", ruling(agent.BeforeModel, agent.Ruling{}, errors.New("boom")), "notice I stopped: the check guard could not decide whether I may go on.\nsettled failed 0 steps 0 calls", 0, ""},
@@ -70,7 +70,7 @@ func TestHooksRuleAtTheirPoints(t *testing.T) {
 				t.Errorf("the call ran %d times, want %d", len(d.done), c.ran)
 			}
 			requests := m.Requests()
-			if c.read != "" && (len(requests) != 2 || resultOf(t, m, "look-1") != c.read) {
+			if c.read != "" && (len(requests) != 2 || resultOf(t, m, "look-1") != strings.TrimSuffix(c.read, "<nothing>")) {
 				t.Errorf("%d requests, the model read %q", len(requests), resultOf(t, m, "look-1"))
 			}
 		})
@@ -210,4 +210,156 @@ func TestHooksLookAtApprovedCalls(t *testing.T) {
 		}
 		w.Kill()
 	}
+}
+
+// An answer waits for the hooks, whatever comes between: a Stop, the end of the turn's time or of the program. None of them
+// lets it out unseen, and a restart asks the hooks, not the model again.
+func TestAnAnswerIsNotLetOutPastAHook(t *testing.T) {
+	for _, how := range []string{"stop", "time", "kill"} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			w, m := fresh(t, func(model.Request) model.Answer { return agenttest.Say("the secret is 42") })
+			w.Config.Limits.TurnTimeout = 30 * time.Second
+			w.Config.Hooks = []agent.Hook{{Name: "guard", At: agent.AfterStep, Rule: func(ctx context.Context, q agent.HookQuestion) (agent.Ruling, error) {
+				if asked++; asked == 1 {
+					<-ctx.Done()
+					return agent.Ruling{}, context.Cause(ctx)
+				}
+				return agent.Ruling{Stop: "That is a secret."}, nil
+			}}}
+			w.Restart()
+			w.Say("go")
+			synctest.Wait()
+			want := map[string]string{
+				"stop": "notice Stopped.\nsettled cancelled 1 steps 0 calls",
+				"time": "notice I stopped: this turn has worked for 30s, which is as long as one may. Say continue to let me go on, or say what to do instead.\nsettled timeout 1 steps 0 calls",
+				"kill": "notice That is a secret.\nsettled failed 1 steps 0 calls",
+			}[how]
+			switch how {
+			case "stop":
+				w.Stop()
+			case "kill":
+				w.Restart()
+			}
+			same(t, w.Rest(), want)
+			if n := len(m.Requests()); n != 1 {
+				t.Errorf("%s: the model was asked %d times", how, n)
+			}
+			w.Kill()
+		})
+	}
+}
+
+// A parked call whose hook was cut off by the end of the program does not run unseen.
+func TestAParkedCallWaitsForItsHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deeds{}
+		w, _ := fresh(t, once(agenttest.Call(1, "del", `{"x":"y"}`)), d.tool("del", agent.Effectful, agent.PolicySecond))
+		asked := 0
+		w.Config.Hooks = []agent.Hook{{Name: "guard", At: agent.BeforeTool, Rule: func(ctx context.Context, _ agent.HookQuestion) (agent.Ruling, error) {
+			if asked++; asked == 1 {
+				<-ctx.Done()
+				return agent.Ruling{}, context.Cause(ctx)
+			}
+			return agent.Ruling{}, nil
+		}}}
+		w.Restart()
+		w.Say("go")
+		card := only(t, w.Rest(), agent.Approval)
+		bob := agent.Person{ID: "terminal:bob", Name: "bob"}
+		if _, err := w.Pass(agent.Message{Provenance: agent.Decided, From: bob, Decision: &agent.Decision{Card: card.ID, Verdict: agent.Approve}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.Kill()
+		if len(d.done) != 0 {
+			t.Errorf("it ran %d times before the hook had decided", len(d.done))
+		}
+		w.Restart()
+		w.Rest()
+		if len(d.done) != 1 || asked != 2 {
+			t.Errorf("after the restart it ran %d times; asked %d times", len(d.done), asked)
+		}
+		w.Kill()
+	})
+}
+
+// The hooks see what is sent to make a summary, too.
+func TestHooksSeeRequestsForSummaries(t *testing.T) {
+	w, m := fresh(t, func(req model.Request) model.Answer { return agenttest.Say("all right") })
+	w.Config.Spec.Window, w.Config.Spec.MaxOutput = 4000, 500
+	summaries := 0
+	w.Config.Hooks = []agent.Hook{{Name: "guard", At: agent.BeforeModel, Rule: func(_ context.Context, q agent.HookQuestion) (agent.Ruling, error) {
+		if q.Summary {
+			summaries++
+		}
+		messages := q.Request.Messages
+		for i := range messages {
+			messages[i].Text = strings.ReplaceAll(messages[i].Text, "hush-hush", "[secret]")
+		}
+		return agent.Ruling{Messages: messages}, nil
+	}}}
+	w.Restart()
+	for i := range 12 {
+		w.Say(fmt.Sprintf("part %d is hush-hush: %s", i, strings.Repeat("word ", 300)))
+		w.Rest()
+	}
+	for i, req := range m.Requests() {
+		if text := fmt.Sprint(req.Messages); strings.Contains(text, "hush-hush") {
+			t.Errorf("request %d was sent as it was", i+1)
+		}
+	}
+	if summaries == 0 {
+		t.Error("no summary was asked for")
+	}
+}
+
+// A hook that makes requests smaller does not make the next one's price a surprise.
+func TestATrimmingHookDoesNotPassTheCap(t *testing.T) {
+	n := 0
+	spec := agent.ModelSpec{MaxOutput: 200, PriceIn: agent.PerMillion(9), PriceOut: agent.PerMillion(3)}
+	l := &ledger{f: &faults{TB: t}, price: spec, bytes: 3, turns: map[string]agent.Money{}}
+	d := &deeds{}
+	w := agenttest.Start(t, agent.Config{
+		Store: open(t), Model: full{l, "text"}, Spec: spec, Tools: []agent.Tool{d.tool("look", agent.Read, "")}, Limits: agent.Limits{Cost: agent.USD(0.05), Steps: 200},
+		Hooks: []agent.Hook{{Name: "trim", At: agent.BeforeModel, Rule: func(_ context.Context, q agent.HookQuestion) (agent.Ruling, error) {
+			if n++; n%15 == 0 {
+				return agent.Ruling{}, nil
+			}
+			return agent.Ruling{Messages: q.Request.Messages[:1]}, nil
+		}}},
+	})
+	w.Say("go")
+	settled := only(t, w.Rest(), agent.SettledMark)
+	if spent := l.turns["all"].USD(); spent > 0.05 || settled.Reason != agent.Budget {
+		t.Errorf("spent $%.6f of $0.05, settled %s after %d steps", spent, settled.Reason, settled.Steps)
+	}
+}
+
+// A call that ran and whose result a crash took while hooks looked at it is not called unknown, and is not run again.
+func TestAResultLostWhileHooksLookIsSaidToBeLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deeds{}
+		w, m := fresh(t, once(agenttest.Call(1, "look", `{}`)), d.tool("look", agent.Effectful, ""))
+		leave := make(chan struct{})
+		w.Config.Hooks = []agent.Hook{{Name: "guard", At: agent.AfterTool, Rule: func(context.Context, agent.HookQuestion) (agent.Ruling, error) {
+			<-leave
+			return agent.Ruling{}, nil
+		}}}
+		w.Restart()
+		w.Say("go")
+		synctest.Wait()
+		w.Config.Hooks = nil
+		w.Restart()
+		w.Rest()
+		close(leave)
+		got := resultOf(t, m, "look-1")
+		if len(d.done) != 1 || !strings.HasPrefix(got, "withheld") && !strings.HasPrefix(got, "it ran, and its result was lost") {
+			t.Errorf("it ran %d times and the model read %q", len(d.done), got)
+		}
+		if said := w.Said(agent.Notice); len(said) != 0 {
+			t.Errorf("the person was told %s", agenttest.Lines(said))
+		}
+		w.Kill()
+	})
 }

@@ -53,9 +53,11 @@ type Limits struct {
 	TurnTimeout time.Duration // the time that a turn works; waiting for a person does not count
 	ToolTimeout time.Duration // of one call
 	Errors      int           // steps in a row in which every call failed
-	Repeats     int           // rounds of the same calls with the same results
-	Approval    time.Duration // until a card expires
-	Question    time.Duration // until a question expires
+	// Repeats is the rounds of the same calls with the same results that end a turn. It also turns on the bound of polls, 20
+	// of the same calls with nothing else in between; 0 turns both off.
+	Repeats  int
+	Approval time.Duration // until a card expires
+	Question time.Duration // until a question expires
 }
 
 func (l Limits) withDefaults() Limits {
@@ -80,13 +82,6 @@ func (m ModelSpec) cost(u model.Usage) Money { return Money(u.In)*m.PriceIn + Mo
 
 // minOutput is the smallest output limit in tokens that is worth a model call.
 const minOutput = 64
-
-// halt is the reason for which a turn stops, with what the person reads.
-type halt struct {
-	reason StopReason
-	say    string
-	final  bool // nobody can grant more
-}
 
 // allowance is what a turn may still spend on its next model call.
 type allowance struct {

@@ -22,6 +22,12 @@ func (a *actor) mend() error {
 	}
 	var unknown []string
 	for _, c := range t.batch {
+		if c.begun && !c.done && c.ran {
+			if err := a.answer(c, resultLost, true); err != nil {
+				return err
+			}
+			continue
+		}
 		if c.begun && !c.done && c.effect == Effectful {
 			unknown = append(unknown, c.Name)
 			if err := a.answer(c, interrupted, true); err != nil {
@@ -46,6 +52,9 @@ func (a *actor) mend() error {
 // interrupted is what the model reads of a call with effects that a crash cut off.
 const interrupted = "interrupted, outcome unknown: the program ended while this ran, so it may or may not have taken effect. It was not run again. Say so, and check before repeating it."
 
+// resultLost is what the model reads of a call that ran and whose result went with the program.
+const resultLost = "it ran, and its result was lost when the program ended. It was not run again. Look for what it did before repeating it."
+
 // tellUnknown tells the person, unasked, that nobody knows what became of a call.
 func (a *actor) tellUnknown(tool, address string) {
 	a.say(Reply{Kind: Notice, Address: address, Text: fmt.Sprintf(
@@ -61,13 +70,4 @@ func (t *turn) open() []*call {
 		}
 	}
 	return open
-}
-
-// lose closes a model call that has no answer.
-func (a *actor) lose(asked *modelAskedEntry, charge Money, unknown bool, reason string) error {
-	t := a.state.turn
-	if back := asked.Reserve - charge; back != 0 {
-		a.spend(asked.Day, -back)
-	}
-	return a.add(modelLostEntry{Turn: t.id, Run: t.run, Step: asked.Step, Charge: charge, Unknown: unknown, Reason: reason})
 }

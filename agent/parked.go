@@ -47,20 +47,14 @@ func (a *actor) runParked(k *card) error {
 	if err != nil {
 		return fmt.Errorf("look up %s: %w", k.Asked, err)
 	}
-	entry := toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card}
-	w, err := a.parkedWork(k, person)
-	if err != nil {
-		entry.Text, entry.Failed = err.Error(), true
-		return a.report(k, person, entry)
-	}
-	ask := HookQuestion{At: BeforeTool, Session: a.session, Turn: k.Turn, Person: k.Asked}
-	instead, err := a.permitParked(w, ask)
-	if err != nil {
+	w, instead, err := a.readyParked(k, person)
+	switch {
+	case errors.Is(err, errCut):
+		return nil // closing: the next start asks again
+	case err != nil:
 		return err
-	}
-	if instead != nil {
-		entry.Text, entry.Failed = instead.Text, instead.Failed
-		return a.report(k, person, entry)
+	case instead != nil:
+		return a.report(k, person, toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Text: instead.Text, Failed: instead.Failed})
 	}
 	calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: w.effect()}
 	if err := a.add(calling); err != nil {
@@ -69,55 +63,72 @@ func (a *actor) runParked(k *card) error {
 	if err := a.commit(); err != nil {
 		return err
 	}
-	ctx, done := a.interruptible("")
-	runOne(ctx, w, a.toolTimeout(w.tool))
-	stopped := errors.Is(context.Cause(ctx), errStop)
-	done()
-	if stopped {
-		if err := a.takeStops(); err != nil {
-			return err
-		}
+	if err := a.runAlone(w); err != nil {
+		return err
 	}
 	if a.ctx.Err() != nil && (w.err != nil || w.result.Failed) {
 		return nil // closing: what was cut off is for the next start to judge
 	}
-	ask.At = AfterTool
-	if err := a.review(a.ctx, w, ask); err != nil {
+	if err := a.reviewOne(a.ctx, w, parkedQuestion(AfterTool, a.session, k)); err != nil {
 		return err
 	}
-	entry.Text, entry.Failed = w.words()
-	entry.Ran, entry.Took, entry.Size = true, w.took, len(entry.Text)
-	bounded, save := a.tools.bounded(&turn{}, w.tool.Name, entry.Text)
-	if entry.Text = bounded; save != nil {
-		a.also(func(tx memory.Tx) error {
-			session, err := SessionOf(tx, k.Address) // the one that reads it
-			if err != nil {
-				return err
-			}
-			return save(tx, session)
-		})
-	}
-	a.commitResult(w)
-	err = a.report(k, person, entry)
-	var refused *refusal
-	if !errors.As(err, &refused) {
-		return err
-	}
-	// Nothing of the result was written: what the tool wanted kept was refused, so the call has failed.
-	if err := a.reread(); err != nil {
-		return err
-	}
-	entry.Text, entry.Failed = refused.Error(), true
-	return a.report(k, person, entry)
+	return a.reportResult(k, person, w)
 }
 
-// permitParked asks the hooks about a parked call. There is no turn to stop, so a Stop refuses the call.
-func (a *actor) permitParked(w *work, q HookQuestion) (instead *toolResultEntry, err error) {
-	instead, why, err := a.permit(a.ctx, w, q)
-	if why != nil {
-		instead = &toolResultEntry{Text: "not run: " + why.say, Failed: true}
+// readyParked makes a parked call ready to run, or says what its person's model reads instead. There is no turn for a hook
+// to stop, so a stop refuses the call.
+func (a *actor) readyParked(k *card, person Person) (w *work, instead *verdict, err error) {
+	w, refusal := a.parkedWork(k, person)
+	if refusal != nil {
+		return nil, &verdict{refusal.Error(), true}, nil
 	}
-	return instead, err
+	instead, err = a.permit(a.ctx, w, parkedQuestion(BeforeTool, a.session, k))
+	if why, ok := errors.AsType[*halt](err); ok {
+		return w, &verdict{"not run: " + why.say, true}, nil
+	}
+	return w, instead, err
+}
+
+func parkedQuestion(at HookPoint, session string, k *card) HookQuestion {
+	return HookQuestion{At: at, Session: session, Turn: k.Turn, Person: k.Asked}
+}
+
+// runAlone runs a call apart from any turn, until it ends or a Stop ends it.
+func (a *actor) runAlone(w *work) error {
+	ctx, done := a.interruptible("")
+	defer done()
+	runOne(ctx, w, a.toolTimeout(w.tool))
+	if errors.Is(context.Cause(ctx), errStop) {
+		return a.takeStops()
+	}
+	return nil
+}
+
+// reportResult reports what came of a parked call that ran.
+func (a *actor) reportResult(k *card, person Person, w *work) error {
+	for {
+		entry, save := w.entry(a.tools, &turn{}, "")
+		if save != nil {
+			a.also(func(tx memory.Tx) error {
+				session, err := SessionOf(tx, k.Address) // the one that reads it
+				if err != nil {
+					return err
+				}
+				return save(tx, session)
+			})
+		}
+		a.commitResult(w)
+		err := a.report(k, person, entry)
+		var refused *refusal
+		if !errors.As(err, &refused) {
+			return err
+		}
+		// Nothing of the result was written: what the tool wanted kept was refused, so the call has failed.
+		w.err, w.rewritten = refused.err, nil
+		if err := a.reread(); err != nil {
+			return err
+		}
+	}
 }
 
 // takeStops takes the Stops that ended a parked call; there is no turn for which they could be meant.
@@ -163,6 +174,7 @@ func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 
 // report journals what came of a parked call, and opens a turn in its person's session with it.
 func (a *actor) report(k *card, person Person, entry toolResultEntry) error {
+	entry.Card = k.Card
 	if err := a.add(entry); err != nil {
 		return err
 	}

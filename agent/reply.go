@@ -65,6 +65,8 @@ type Reply struct {
 	State string `json:"state,omitempty"` // steer
 	Step  int    `json:"step,omitempty"`  // steer
 
+	Data json.RawMessage `json:"data,omitempty"` // final: the arguments of the tool that ended the turn, as data
+
 	*Totals // settled
 
 	// To is the one person who is meant, where others listen: whoever pressed a button that was not theirs.
@@ -79,9 +81,10 @@ type Reply struct {
 
 // IsCard reports whether a reply is a card, which waits for a decision under its ID: a question, an approval, or the
 // line with which a limit ended a turn and that offers to go on.
-func (r Reply) IsCard() bool {
-	return r.Kind == Approval || r.Kind == Ask || r.Kind == Notice && r.ID != "" && len(r.Choices) > 0
-}
+func (r Reply) IsCard() bool { return r.Kind == Approval || r.Kind == Ask || r.IsOffer() }
+
+// IsOffer reports whether a reply is the line with which a limit ended a turn and that offers to go on.
+func (r Reply) IsOffer() bool { return r.Kind == Notice && r.ID != "" && len(r.Choices) > 0 }
 
 // Totals is what a turn came to, over all its runs.
 type Totals struct {

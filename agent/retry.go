@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -26,4 +27,16 @@ func retry(err error, try int) (time.Duration, bool) {
 	}
 	wait := time.Second << (try - 1)
 	return wait + time.Duration((rand.Float64()-0.5)*0.4*float64(wait)), true
+}
+
+// sleep waits and reports whether it was not cut short.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

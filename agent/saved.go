@@ -18,10 +18,11 @@ import (
 // SavedPrefix begins the path under which read_file finds a saved result; the result's id follows.
 const SavedPrefix = "result:"
 
+// MaxSaved is how many bytes of a result are kept.
+const MaxSaved = 1 << 20
+
 const (
-	pageTool = "read_file"
-	maxSaved = 1 << 20 // bytes of a result that are kept
-	savedID  = 16      // characters of an id, which are 80 bits
+	savedID = 16 // characters of an id, which are 80 bits
 	// savedTime is how an instant is written, so that texts sort as instants do.
 	savedTime = "2006-01-02T15:04:05.000000000Z"
 
@@ -29,25 +30,30 @@ const (
 	tableSavedTime = "saved by time" // instant, session, id → nothing
 )
 
-// pages reports whether the model can page through saved results in a turn.
-func (b *toolbox) pages(t *turn) bool {
-	tool := b.named[pageTool]
-	return tool != nil && b.offers(tool.Tool, t)
+// pager is the tool with which the model can page through saved results in a turn; nil when it is not offered one.
+func (b *toolbox) pager(t *turn) *Tool {
+	for _, tool := range b.order {
+		if tool.Pages && b.offers(tool, t) {
+			return tool
+		}
+	}
+	return nil
 }
 
 // bounded is what a tool gave, as the model reads it in a turn. If it was cut and the model can page through it there,
 // save keeps the whole for the session in which it is read; otherwise save is nil.
 func (b *toolbox) bounded(t *turn, tool, text string) (kept string, save func(tx memory.Tx, session string) error) {
-	if tool == pageTool || !b.pages(t) { // what pages is never saved again
+	pager := b.pager(t)
+	if pager == nil || tool == pager.Name { // what pages is never saved again
 		kept, _ = Bound(text, maxResult)
 		return kept, nil
 	}
-	return saveResult(text)
+	return saveResult(pager.Name, text)
 }
 
 // saveResult is Bound for a result of which save keeps the whole; save is nil when there is nothing to keep: nothing was
 // left out, or it is binary. save may be called more than once.
-func saveResult(text string) (bounded string, save func(tx memory.Tx, session string) error) {
+func saveResult(pager, text string) (bounded string, save func(tx memory.Tx, session string) error) {
 	if bounded, cut := Bound(text, maxResult); !cut || Binary(text) {
 		return bounded, nil
 	}
@@ -59,7 +65,7 @@ func saveResult(text string) (bounded string, save func(tx memory.Tx, session st
 	if kept != clean {
 		part = "its first MiB"
 	}
-	way := fmt.Sprintf("; %s with path %q and an offset pages through %s", pageTool, SavedPrefix+id, part)
+	way := fmt.Sprintf("; %s with path %q and an offset pages through %s", pager, SavedPrefix+id, part)
 	at := now()
 	return headAndTail(clean, maxResult, way), func(tx memory.Tx, session string) error {
 		if err := putSaved(tx, session, id, kept, at); err != nil {
@@ -71,11 +77,11 @@ func saveResult(text string) (bounded string, save func(tx memory.Tx, session st
 
 // savedPart is as much of a clean text as is kept. Where something is missing, its end says so.
 func savedPart(clean string) string {
-	if len(clean) <= maxSaved {
+	if len(clean) <= MaxSaved {
 		return clean
 	}
 	missing := func(bytes int) string { return fmt.Sprintf("\n[… %d bytes more were not saved …]\n", bytes) }
-	head := Head(clean, maxSaved-len(missing(len(clean))))
+	head := Head(clean, MaxSaved-len(missing(len(clean))))
 	return head + missing(len(clean)-len(head))
 }
 

@@ -60,7 +60,7 @@ var way = regexp.MustCompile(`\n\[… (\d+) bytes left out; read_file with path 
 // put saves a long result and returns its id and what the model reads.
 func (a archive) put(t rapid.TB, session, text string) (id, bounded string) {
 	t.Helper()
-	bounded, save := agent.SaveResult(text)
+	bounded, save := agent.SaveResult("read_file", text)
 	told := way.FindStringSubmatch(bounded)
 	if save == nil || told == nil {
 		t.Fatalf("of %d bytes nothing is saved, or it is not told: %.60q", len(text), bounded)
@@ -287,11 +287,11 @@ func TestAtMostOneMiBIsSaved(t *testing.T) {
 
 func TestWhatIsNoTextIsNotSavedAsItIs(t *testing.T) {
 	a := newArchive(t)
-	bounded, save := agent.SaveResult(strings.Repeat("\x00\xff", 1<<20))
+	bounded, save := agent.SaveResult("read_file", strings.Repeat("\x00\xff", 1<<20))
 	if bounded != "binary, 2097152 bytes" || save != nil {
 		t.Errorf("a binary is %q, saved %v", bounded, save != nil)
 	}
-	if bounded, save := agent.SaveResult(strings.Repeat("x", mostRead)); len(bounded) != mostRead || save != nil {
+	if bounded, save := agent.SaveResult("read_file", strings.Repeat("x", mostRead)); len(bounded) != mostRead || save != nil {
 		t.Errorf("what fits has %d bytes, saved %v", len(bounded), save != nil)
 	}
 	id, _ := a.put(t, "ann", strings.Repeat("a longer text \xff and text \x00\n", 10_000))
@@ -303,7 +303,7 @@ func TestWhatIsNoTextIsNotSavedAsItIs(t *testing.T) {
 // A result whose transaction fails, or is run twice, leaves nothing or one.
 func TestSavingIsAllOrNothing(t *testing.T) {
 	a := newArchive(t)
-	_, save := agent.SaveResult(strings.Repeat("x", 100_000))
+	_, save := agent.SaveResult("read_file", strings.Repeat("x", 100_000))
 	failed := fmt.Errorf("no")
 	err := a.store.Update(context.Background(), func(tx memory.Tx) error {
 		if err := save(tx, "ann"); err != nil {

@@ -25,10 +25,11 @@ type state struct {
 	plan    string          // the latest checklist, in words
 	planned bool            // the view's end tells it
 	told    string          // what this session's heartbeat said last
-	turn    *turn           // the one that is not settled
+	turn    *turn           // the one under way
 	halted  *turn           // the last one, if it was ended and may be granted more
 	turns   int
-	cards   map[string]*card // of this session, decided or not
+	cards   map[string]*card // of this session; those decided before the newest checkpoint are not here
+	memo    model.Memo       // what the model's client has made of the view
 }
 
 // turn is what is known of a turn that is not settled.
@@ -40,8 +41,9 @@ type turn struct {
 	address    string
 	wake       *Wake
 	waiting    bool
-	ended      string // the answer given by a tool that ends the turn
-	offer      string // the card that offers to go on, once it was ended
+	said       *string // the last answer, which asked for no tools and is not settled yet
+	ended      *answer // what a tool that ends turns gave
+	offer      string  // the card that offers to go on, once it was ended
 
 	model               int // that is asked, of the agent's candidates
 	steps, toolCalls    int
@@ -50,7 +52,6 @@ type turn struct {
 	uncounted           int  // the most that those can be
 	before              use  // what was used before the present allowance was granted
 	empties             int  // answers in a row that said nothing
-	dull                int  // summaries that were no good; not journaled, a restart may try again
 	spent               Money
 	failures            int // steps in a row in which every call failed
 	repeats             repeats
@@ -58,6 +59,7 @@ type turn struct {
 
 	ran      time.Duration // by runs that ended
 	runBegan time.Time
+	altered  bool             // a hook has changed the last request, which then tells nothing of the next one's length
 	hidden   []string         // tools that the last request did not offer, by a hook's ruling
 	asked    *modelAskedEntry // the model call that has no answer
 	batch    []*call          // the calls of the last answer, until each has its result
@@ -83,6 +85,7 @@ type call struct {
 	model.Call
 	card      *card // what a person is asked about it
 	begun     bool
+	ran       bool   // it has returned, and the hooks are asked about its result
 	effect    Effect // as it was when it began
 	key       string
 	result    string
@@ -114,7 +117,7 @@ func (s *state) apply(e entry, at time.Time) {
 		s.planned = false
 		if t != nil {
 			t.owed = append(t.owed, e.Owed...)
-			t.repeats = repeats{}
+			t.repeats, t.said = repeats{}, nil
 		}
 		if !e.Mark.IsZero() {
 			s.marked = e.Mark
@@ -133,8 +136,8 @@ func (s *state) apply(e entry, at time.Time) {
 		if t != nil {
 			t.asked = e
 			if !e.Summary {
-				t.owed, t.hidden = nil, nil
-				s.append(e.Tail)
+				t.owed, t.hidden, t.altered, t.said = nil, nil, false, nil
+				s.append(e.Tail, e.Plan)
 			}
 		}
 	case *modelCallEntry:
@@ -171,6 +174,10 @@ func (s *state) apply(e entry, at time.Time) {
 				s.rewrite(c, e.Arguments)
 			}
 		}
+	case *toolRanEntry:
+		if c := s.open(e.Call); c != nil {
+			c.ran = true
+		}
 	case *toolResultEntry:
 		s.result(e)
 	case *cardEntry:
@@ -187,6 +194,7 @@ func (s *state) apply(e entry, at time.Time) {
 	case *hookEntry:
 		if t != nil {
 			t.hidden = append(t.hidden, e.Ruling.Hide...)
+			t.altered = t.altered || e.At == BeforeModel
 		}
 	case *compactedEntry:
 		s.cutOff()
@@ -226,8 +234,13 @@ func (s *state) answered(e *modelCallEntry) {
 	} else {
 		t.empties++ // not sent again: some providers refuse a message that says nothing
 	}
-	if e.Usage.Known {
+	if e.Usage.Known && !t.altered {
 		t.sentTokens, t.sentBytes = e.Usage.In, sent
+	} else {
+		t.sentTokens, t.sentBytes = 0, 0
+	}
+	if len(e.Calls) == 0 {
+		t.said = &e.Text
 	}
 	t.paid(e)
 	t.steps++
@@ -270,8 +283,8 @@ func (s *state) result(e *toolResultEntry) {
 		t.toolCalls++ // answered in words instead of being run
 	}
 	c.done, c.result, c.failed = true, e.Text, e.Failed
-	if e.Ended != "" {
-		t.ended = e.Ended
+	if e.Ends {
+		t.ended = &answer{text: e.Text, data: json.RawMessage(c.Arguments)}
 	}
 	if e.Broken {
 		t.broken = fmt.Sprintf("%s failed for good: %s", e.Tool, oneLine(e.Text))
@@ -392,15 +405,16 @@ func (s *state) sayMarked(m model.Message, mark compact.Mark) {
 	s.bytes += weigh(m)
 }
 
-// append puts words at the end of the view's last message, which has not been sent yet.
-func (s *state) append(tail string) {
+// append puts words at the end of the view's last message, which has not been sent yet; plan says that the plan is among
+// them.
+func (s *state) append(tail string, plan bool) {
 	if tail == "" || len(s.view) == 0 {
 		return
 	}
 	last := &s.view[len(s.view)-1]
 	last.Text = strings.TrimRight(last.Text, "\n") + "\n\n" + tail
 	s.bytes += len(tail) + 2
-	s.planned = true
+	s.planned = s.planned || plan
 }
 
 // open finds a call of the batch that has no result.

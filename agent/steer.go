@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -61,16 +62,16 @@ func (ag *Agent) owns(id PersonID) bool {
 }
 
 // attend is the look at the mail between two calls. If the person has said something, no call that has not begun
-// is run. It returns why the run must end, if it must.
-func (a *actor) attend(ends func(heard) *halt) (*halt, error) {
+// is run.
+func (a *actor) attend(ctx context.Context) error {
 	heard, err := a.listen()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if why := ends(heard); why != nil {
-		return why, nil
+	if err := a.cut(ctx, heard); err != nil {
+		return err
 	}
-	return nil, a.interject(heard.words)
+	return a.interject(heard.words)
 }
 
 // interject answers every call that has not begun with what the person said instead.
@@ -104,8 +105,8 @@ func (a *actor) words() ([]letter, error) {
 func (a *actor) carry(letters []letter, begins bool) error {
 	var joined messageEntry
 	var texts []string
+	a.take(letters...)
 	for i, l := range letters {
-		a.take(l)
 		if l.Note != nil {
 			if err := a.add(notedEntry{*l.Note}); err != nil {
 				return err

@@ -47,47 +47,45 @@ type noSummary struct{ why string }
 
 func (n *noSummary) Error() string { return n.why }
 
-// askSummary makes one model call for a summary. It is paid for like any other and is no step of the turn.
+// askSummary makes one model call for a summary. It is paid for like any other, the hooks see it, and it is no step of
+// the turn.
 func (a *actor) askSummary(ctx context.Context, request model.Request) (model.Answer, error) {
 	t, who := a.state.turn, a.model()
-	asked := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now()), Summary: true}
-	input := (len(request.System) + len(request.Messages[0].Text) + 512) / 2
-	var why *halt
-	release, err := a.hold(asked.Day, func(spent Money) Money {
-		var allowed allowance
-		allowed, why = a.Limits.allow(t, who.Spec, input, spent)
-		asked.Input, asked.Output = allowed.input, min(allowed.output, request.MaxOutput)
-		asked.Reserve = Money(asked.Input)*who.Spec.PriceIn + Money(asked.Output)*who.Spec.PriceOut
-		return asked.Reserve
-	})
+	asked := &modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now()), Summary: true}
+	release, err := a.allot(asked, (bytesOf(request)+512)/2, request.MaxOutput)
+	if why, ok := errors.AsType[*halt](err); ok {
+		return model.Answer{}, &noSummary{why.say} // the step that follows says so to the person
+	}
 	if err != nil {
 		return model.Answer{}, err
 	}
 	defer release()
-	if why != nil || asked.Output < request.MaxOutput/2 {
-		return model.Answer{}, &noSummary{"the limits leave no room for it"}
-	}
-	a.spend(asked.Day, asked.Reserve)
-	if err := a.add(asked); err != nil {
+	if err := a.add(*asked); err != nil {
 		return model.Answer{}, err
 	}
 	if err := a.commit(); err != nil {
 		return model.Answer{}, err
 	}
+	if asked.Output < request.MaxOutput/2 {
+		return model.Answer{}, a.unasked(asked, &noSummary{"there is too little left for it"})
+	}
 	request.MaxOutput = asked.Output
+	if request, err = a.shape(ctx, asked, request); err != nil {
+		return model.Answer{}, a.unasked(asked, err)
+	}
 	began := time.Now()
 	answer, err := who.Model.Answer(ctx, request, nil)
 	if err != nil {
-		charge, unknown := Money(0), false
-		if ctx.Err() != nil || answerBegan(err) {
-			charge, unknown = asked.Reserve, true
-		}
-		if err := a.lose(&asked, charge, unknown, err.Error()); err != nil {
+		charge, unknown := owing(ctx, asked, err)
+		if err := a.lose(asked, charge, unknown, err.Error()); err != nil {
 			return answer, err
+		}
+		if ctx.Err() != nil {
+			return answer, errCut
 		}
 		return answer, &noSummary{err.Error()}
 	}
-	if err := a.answered(&asked, answer, time.Since(began)); err != nil {
+	if err := a.keepAnswer(asked, answer, time.Since(began)); err != nil {
 		return answer, err
 	}
 	if len(answer.Calls) > 0 || answer.Finish == model.FinishLength {

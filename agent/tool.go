@@ -58,7 +58,11 @@ type Spec struct {
 	Policy      Policy        // PolicyNo when empty
 	Place       Place         // where it is offered
 	Timeout     time.Duration // of one call; 0 means the configured tool_timeout
-	EndsTurn    bool          // the result of a call that did not fail is the turn's answer
+	// EndsTurn says that a call that does not fail ends the turn: its result is the answer in words, its checked arguments
+	// are the answer as data.
+	EndsTurn bool
+	// Pages says that the tool reads saved results by "result:ID" as its path; see [Saved].
+	Pages bool
 }
 
 // Tool is a spec and the function behind it, which the model never sees.

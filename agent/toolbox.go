@@ -78,10 +78,10 @@ func (b *toolbox) offered(t *turn) []model.Tool {
 	return tools
 }
 
-// bytes is about how long the tools are in a request.
-func (b *toolbox) bytes(t *turn) int {
+// weighTools is about how many bytes tools have in a request.
+func weighTools(tools []model.Tool) int {
 	n := 0
-	for _, tool := range b.offered(t) {
+	for _, tool := range tools {
 		n += len(tool.Name) + len(tool.Description) + len(tool.Schema) + 64
 	}
 	return n

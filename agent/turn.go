@@ -23,8 +23,8 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 			if l.Address != "" { // a Stop of everything asks for no answer of each
 				a.say(Reply{Kind: Notice, Address: l.Address, Text: "Nothing is running."})
 			}
-		case a.takesOffer(l):
-			k := a.state.offered()
+		case a.continues(l):
+			k := a.state.continuation()
 			if l.Steer {
 				a.receive(l.receipt(), NextTurn, 0)
 			}

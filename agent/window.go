@@ -39,14 +39,17 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 	if !changed {
 		return nil
 	}
-	if out.Level == compact.Dropped && out.Lost && t.dull < maxDull {
+	if a.dull.turn != t.id {
+		a.dull.turn, a.dull.summaries = t.id, 0
+	}
+	if out.Level == compact.Dropped && out.Lost && a.dull.summaries < maxDull {
 		with, good, err := a.summarize(ctx, in, out)
 		if err != nil {
 			return err
 		}
 		if good {
 			out = with
-		} else if t.dull++; used+who.Spec.MaxOutput <= who.Spec.Window {
+		} else if a.dull.summaries++; used+who.Spec.MaxOutput <= who.Spec.Window {
 			return nil // nothing goes without a summary while there is room
 		}
 	}

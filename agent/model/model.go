@@ -52,7 +52,8 @@ type Request struct {
 	System    string
 	Messages  []Message
 	Tools     []Tool
-	MaxOutput int // tokens that the answer may have; 0 sends no limit
+	MaxOutput int   // tokens that the answer may have; 0 sends no limit
+	Memo      *Memo // of this conversation; nil means none
 }
 
 // Usage counts tokens. Known is false when the provider reported none: unknown is not free.

@@ -11,17 +11,21 @@ import (
 	"nudge/agent/model/wire"
 )
 
-// wireRequest is a request as it is sent. What stays the same from one request to the next stands before the
-// messages and what may change stands after them, so that a longer conversation begins with the bytes of the shorter.
-type wireRequest struct {
-	Model      string      `json:"model"`
-	Stream     bool        `json:"stream,omitempty"`
-	Tools      []wireTool  `json:"tools,omitempty"`
-	System     []block     `json:"system,omitempty"`
-	Messages   []message   `json:"messages"`
-	ToolChoice *toolChoice `json:"tool_choice,omitempty"`
-	MaxTokens  int         `json:"max_tokens"`
-}
+// A request is sent in three parts. What stays the same from one request to the next stands before the messages and
+// what may change stands after them, so that a longer conversation begins with the bytes of the shorter.
+type (
+	wireHead struct {
+		Model    string     `json:"model"`
+		Stream   bool       `json:"stream,omitempty"`
+		Tools    []wireTool `json:"tools,omitempty"`
+		System   []block    `json:"system,omitempty"`
+		Messages []message  `json:"messages"` // none
+	}
+	wireTail struct {
+		ToolChoice *toolChoice `json:"tool_choice,omitempty"`
+		MaxTokens  int         `json:"max_tokens"`
+	}
+)
 
 type wireTool struct {
 	Name        string          `json:"name"`
@@ -36,6 +40,8 @@ type toolChoice struct {
 type message struct {
 	Role    string  `json:"role"`
 	Content []block `json:"content"`
+
+	begins int // the index of the answer that it begins with; 0 if there is none
 }
 
 const (
@@ -63,6 +69,10 @@ type cacheControl struct {
 	Type string `json:"type"`
 }
 
+// cacheMark marks the end of the conversation for the cache, as the end of what stays the same is marked. It moves on with
+// the conversation; the provider finds what it kept at the mark of the request before.
+const cacheMark = `,"cache_control":{"type":"ephemeral"}`
+
 const (
 	kindText     = "text"
 	kindThinking = "thinking"
@@ -73,40 +83,76 @@ const (
 
 func textBlock(text string) block { return block{Type: kindText, Text: text} }
 
-// encode writes a request. The same request gives the same bytes.
-func (c *Client) encode(ctx context.Context, req model.Request) ([]byte, error) {
-	sent := wireRequest{Model: c.model, Stream: c.stream, MaxTokens: req.MaxOutput}
-	if sent.MaxTokens <= 0 {
-		sent.MaxTokens = c.maxOutput
+// kept is what a client keeps of a conversation.
+type kept struct {
+	wire.Beginning
+	ids ids
+	by  *Client
+}
+
+// Size is of [model.Kept].
+func (k *kept) Size() int { return k.Beginning.Size() + k.ids.size() }
+
+// keptIn returns what the client wrote of a conversation before: nothing, if another wrote last.
+func (c *Client) keptIn(memo *model.Memo) *kept {
+	if memo == nil {
+		return &kept{by: c}
 	}
-	for _, t := range req.Tools {
-		tool, err := encodeTool(t)
-		if err != nil {
-			return nil, err
+	k, ok := memo.Kept.(*kept)
+	if !ok || k.by != c {
+		k = &kept{by: c}
+		memo.Kept = k
+	}
+	return k
+}
+
+// encode writes a request. The same request gives the same bytes, whatever is in its memo.
+func (c *Client) encode(ctx context.Context, req model.Request) (wire.Pieces, error) {
+	k := c.keptIn(req.Memo)
+	tools, tail := req.Tools, wireTail{MaxTokens: req.MaxOutput}
+	if tail.MaxTokens <= 0 {
+		tail.MaxTokens = c.maxOutput
+	}
+	if len(tools) == 0 {
+		if tools = toolsOfThePast(req.Messages); len(tools) > 0 {
+			tail.ToolChoice = &toolChoice{Type: "none"}
 		}
-		sent.Tools = append(sent.Tools, tool)
 	}
-	if strings.TrimSpace(req.System) != "" {
-		sent.System = []block{textBlock(req.System)}
+	if err := k.Open(req.System, tools, func() (any, error) { return c.encodeHead(req.System, tools) }); err != nil {
+		return nil, err
 	}
-	messages, err := takeTurns(ctx, req.Messages, c.model)
+	messages, stoodIn, err := takeTurns(ctx, req.Messages, k.Resume(req.Messages), &k.ids, c.model)
 	if err != nil {
 		return nil, err
 	}
-	sent.Messages = messages
-	if len(sent.Tools) == 0 {
-		sent.forbidTools()
+	for i := range messages {
+		if err := k.Add(&messages[i], messages[i].begins); err != nil {
+			return nil, err
+		}
 	}
+	end := wire.End{Tail: tail, Asks: !stoodIn}
 	if !c.profile.NoCache {
-		sent.markForCache()
+		end.Mark = cacheMark
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(sent); err != nil {
-		return nil, fmt.Errorf("encode the request: %w", err)
+	return k.Close(end)
+}
+
+func (c *Client) encodeHead(system string, tools []model.Tool) (wireHead, error) {
+	head := wireHead{Model: c.model, Stream: c.stream, Messages: []message{}}
+	for _, t := range tools {
+		tool, err := encodeTool(t)
+		if err != nil {
+			return head, err
+		}
+		head.Tools = append(head.Tools, tool)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	if strings.TrimSpace(system) != "" {
+		head.System = []block{textBlock(system)}
+		if !c.profile.NoCache {
+			head.System[0].CacheControl = &cacheControl{Type: "ephemeral"}
+		}
+	}
+	return head, nil
 }
 
 func encodeTool(t model.Tool) (wireTool, error) {
@@ -137,31 +183,21 @@ func withType(schema json.RawMessage, fields int) json.RawMessage {
 	return append([]byte(typed), rest...)
 }
 
-// forbidTools declares the tools that the conversation tells of where none is on offer: the provider refuses to read
-// of tools that it was not told about.
-func (r *wireRequest) forbidTools() {
+// toolsOfThePast returns the tools that a conversation tells of, to be declared where none is on offer: the provider
+// refuses to read of tools that it was not told about.
+func toolsOfThePast(messages []model.Message) []model.Tool {
+	var out []model.Tool
 	told := map[string]bool{}
-	for _, m := range r.Messages {
-		for _, b := range m.Content {
-			if b.Type == kindCall && !told[b.Name] {
-				told[b.Name] = true
-				r.Tools = append(r.Tools, wireTool{Name: b.Name, InputSchema: anyObject})
+	for i := range messages {
+		if messages[i].Role != model.Assistant {
+			continue
+		}
+		for _, call := range messages[i].Calls {
+			if name := plain(call.Name, maxName); !told[name] {
+				told[name] = true
+				out = append(out, model.Tool{Name: name})
 			}
 		}
 	}
-	if len(r.Tools) > 0 {
-		r.ToolChoice = &toolChoice{Type: "none"}
-	}
-}
-
-// markForCache marks the end of what stays the same and the end of the conversation. The second mark moves on with the
-// conversation; the provider finds what it kept at the mark of the request before.
-func (r *wireRequest) markForCache() {
-	if n := len(r.System); n > 0 {
-		r.System[n-1].CacheControl = &cacheControl{Type: "ephemeral"}
-	}
-	if n := len(r.Messages); n > 0 {
-		content := r.Messages[n-1].Content
-		content[len(content)-1].CacheControl = &cacheControl{Type: "ephemeral"}
-	}
+	return out
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -27,11 +28,11 @@ func sentBack(t *testing.T, name string, answer model.Answer) []modeltest.Block 
 		t.Fatal(err)
 	}
 	var sent modeltest.MessagesRequest
-	if err := json.Unmarshal(body, &sent); err != nil {
+	if err := json.Unmarshal(bytes.Join(body, nil), &sent); err != nil {
 		t.Fatal(err)
 	}
 	if why := sent.Refusal(); why != "" {
-		t.Errorf("%s: %s", why, body)
+		t.Errorf("%s: %s", why, bytes.Join(body, nil))
 	}
 	if len(sent.Messages) < 3 {
 		return nil

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,18 +10,22 @@ import (
 	"nudge/agent/model/wire"
 )
 
-// wireRequest is a request as it is sent. What stays the same from one request to the next stands before the
-// messages and what may change stands after them, so that a longer conversation begins with the bytes of the shorter
-// one and the provider's cache hits.
-type wireRequest struct {
-	Model               string         `json:"model"`
-	Stream              bool           `json:"stream,omitempty"`
-	StreamOptions       *streamOptions `json:"stream_options,omitempty"`
-	Tools               []wireTool     `json:"tools,omitempty"`
-	Messages            []wireMessage  `json:"messages"`
-	MaxTokens           int            `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int            `json:"max_completion_tokens,omitempty"`
-}
+// A request is sent in three parts. What stays the same from one request to the next stands before the messages and
+// what may change stands after them, so that a longer conversation begins with the bytes of the shorter one and the
+// provider's cache hits.
+type (
+	wireHead struct {
+		Model         string         `json:"model"`
+		Stream        bool           `json:"stream,omitempty"`
+		StreamOptions *streamOptions `json:"stream_options,omitempty"`
+		Tools         []wireTool     `json:"tools,omitempty"`
+		Messages      []wireMessage  `json:"messages"` // the system prompt, if there is one
+	}
+	wireTail struct {
+		MaxTokens           int `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int `json:"max_completion_tokens,omitempty"`
+	}
+)
 
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
@@ -45,6 +48,8 @@ type wireMessage struct {
 	ReasoningContent *string    `json:"reasoning_content,omitempty"`
 	ToolCalls        []wireCall `json:"tool_calls,omitempty"`
 	ToolCallID       string     `json:"tool_call_id,omitempty"`
+
+	begins int // the index of the answer that it begins with; 0 if there is none
 }
 
 type wireCall struct {
@@ -65,36 +70,67 @@ const (
 	roleTool      = string(model.ToolRole)
 )
 
-// encode writes a request. The same request gives the same bytes.
-func (c *Client) encode(ctx context.Context, req model.Request) ([]byte, error) {
-	wire := wireRequest{Model: c.model, Stream: c.stream}
+// kept is what a client keeps of a conversation.
+type kept struct {
+	wire.Beginning
+	by *Client
+}
+
+// keptIn returns what the client wrote of a conversation before: nothing, if another wrote last.
+func (c *Client) keptIn(memo *model.Memo) *kept {
+	if memo == nil {
+		return &kept{by: c}
+	}
+	k, ok := memo.Kept.(*kept)
+	if !ok || k.by != c {
+		k = &kept{by: c}
+		memo.Kept = k
+	}
+	return k
+}
+
+// encode writes a request. The same request gives the same bytes, whatever is in its memo.
+func (c *Client) encode(ctx context.Context, req model.Request) (wire.Pieces, error) {
+	k := c.keptIn(req.Memo)
+	if err := k.Open(req.System, req.Tools, func() (any, error) { return c.encodeHead(req) }); err != nil {
+		return nil, err
+	}
+	messages, err := c.encodeMessages(ctx, req.Messages, k.Resume(req.Messages))
+	if err != nil {
+		return nil, err
+	}
+	for i := range messages {
+		if err := k.Add(&messages[i], messages[i].begins); err != nil {
+			return nil, err
+		}
+	}
+	var tail wireTail
+	if limit := max(req.MaxOutput, 0); c.profile.MaxTokensField == maxCompletionTokens {
+		tail.MaxCompletionTokens = limit
+	} else {
+		tail.MaxTokens = limit
+	}
+	// An answer that comes after an answer may be joined with it.
+	asks := len(messages) > 0 && messages[len(messages)-1].Role != roleAssistant
+	return k.Close(wire.End{Tail: tail, Asks: asks})
+}
+
+func (c *Client) encodeHead(req model.Request) (wireHead, error) {
+	head := wireHead{Model: c.model, Stream: c.stream, Messages: []wireMessage{}}
 	if c.stream {
-		wire.StreamOptions = &streamOptions{IncludeUsage: true}
+		head.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	for _, t := range req.Tools {
 		tool, err := encodeTool(t)
 		if err != nil {
-			return nil, err
+			return head, err
 		}
-		wire.Tools = append(wire.Tools, tool)
+		head.Tools = append(head.Tools, tool)
 	}
-	messages, err := c.encodeMessages(ctx, req)
-	if err != nil {
-		return nil, err
+	if strings.TrimSpace(req.System) != "" {
+		head.Messages = append(head.Messages, wireMessage{Role: roleSystem, Content: &req.System})
 	}
-	wire.Messages = messages
-	if limit := max(req.MaxOutput, 0); c.profile.MaxTokensField == maxCompletionTokens {
-		wire.MaxCompletionTokens = limit
-	} else {
-		wire.MaxTokens = limit
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(wire); err != nil {
-		return nil, fmt.Errorf("encode the request: %w", err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return head, nil
 }
 
 func encodeTool(t model.Tool) (wireTool, error) {
@@ -110,20 +146,20 @@ func encodeTool(t model.Tool) (wireTool, error) {
 	}}, nil
 }
 
-// encodeMessages writes the conversation. Messages of a user that follow each other become one, and an assistant's
-// that says nothing is left out: many servers refuse both.
-func (c *Client) encodeMessages(ctx context.Context, req model.Request) ([]wireMessage, error) {
-	out := make([]wireMessage, 0, len(req.Messages)+1)
-	if strings.TrimSpace(req.System) != "" {
-		out = append(out, wireMessage{Role: roleSystem, Content: &req.System})
-	}
-	for i, m := range req.Messages {
-		switch m.Role {
+// encodeMessages writes the conversation from an index on: 0, or that of an answer before which something was sent.
+// Messages of a user that follow each other become one, and an assistant's that says nothing is left out: many servers
+// refuse both.
+func (c *Client) encodeMessages(ctx context.Context, in []model.Message, from int) ([]wireMessage, error) {
+	out := make([]wireMessage, 0, len(in)-from)
+	for i := from; i < len(in); i++ {
+		switch m := &in[i]; m.Role {
 		case model.User:
-			out = appendUser(out, m.Text)
+			out = appendUser(out, wireMessage{Role: roleUser, Content: &m.Text})
 		case model.Assistant:
-			if len(m.Calls) > 0 || strings.TrimSpace(m.Text) != "" {
-				out = append(out, c.encodeAssistant(m))
+			if wire.Speaks(m) {
+				sent := c.encodeAssistant(m)
+				sent.begins = i
+				out = append(out, sent)
 			}
 		case model.ToolRole:
 			out = append(out, wireMessage{Role: roleTool, Content: &m.Text, ToolCallID: m.CallID})
@@ -132,17 +168,17 @@ func (c *Client) encodeMessages(ctx context.Context, req model.Request) ([]wireM
 		}
 	}
 	if c.profile.StrictRoles {
-		return takeTurns(ctx, out), nil
+		return takeTurns(ctx, out, from > 0), nil
 	}
 	return out, nil
 }
 
-func appendUser(out []wireMessage, text string) []wireMessage {
+func appendUser(out []wireMessage, m wireMessage) []wireMessage {
 	if n := len(out); n > 0 && out[n-1].Role == roleUser {
-		out[n-1].Content = joined(out[n-1].Content, &text)
+		out[n-1].Content = joined(out[n-1].Content, m.Content)
 		return out
 	}
-	return append(out, wireMessage{Role: roleUser, Content: &text})
+	return append(out, m)
 }
 
 // joined returns two texts as one, either of which may be missing.
@@ -157,7 +193,7 @@ func joined(a, b *string) *string {
 	return &both
 }
 
-func (c *Client) encodeAssistant(m model.Message) wireMessage {
+func (c *Client) encodeAssistant(m *model.Message) wireMessage {
 	out := wireMessage{Role: roleAssistant}
 	if m.Text != "" || len(m.Calls) == 0 {
 		out.Content = &m.Text

@@ -19,7 +19,7 @@ func encoded(t testing.TB, cfg Config, req model.Request) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return body
+	return bytes.Join(body, nil)
 }
 
 func TestRequestBytes(t *testing.T) {

@@ -15,11 +15,16 @@ const (
 // takeTurns makes a conversation fit templates that want user and assistant to alternate, beginning with the user,
 // tool calls and their results aside. Every text of a user survives, in order. Results without their call are left
 // out: as anything but a result they would speak with a person's voice.
-func takeTurns(ctx context.Context, in []wireMessage) []wireMessage {
+//
+// A conversation that is resumed begins with an answer to what was sent before.
+func takeTurns(ctx context.Context, in []wireMessage, resumed bool) []wireMessage {
 	out := make([]wireMessage, 0, len(in))
 	open := map[string]bool{} // the calls of the last assistant message
+	last := ""
+	if resumed {
+		last = roleUser // or a result, which comes to the same
+	}
 	for _, m := range in {
-		last := ""
 		if len(out) > 0 {
 			last = out[len(out)-1].Role
 		}
@@ -39,8 +44,6 @@ func takeTurns(ctx context.Context, in []wireMessage) []wireMessage {
 				continue
 			}
 			out = append(out, m)
-		default:
-			out = append(out, m)
 		}
 	}
 	return out
@@ -49,7 +52,7 @@ func takeTurns(ctx context.Context, in []wireMessage) []wireMessage {
 func appendTurnOfUser(out []wireMessage, last string, m wireMessage) []wireMessage {
 	switch last {
 	case roleUser:
-		return appendUser(out, *m.Content)
+		return appendUser(out, m)
 	case roleTool:
 		text := assistantStandIn
 		out = append(out, wireMessage{Role: roleAssistant, Content: &text})
@@ -66,12 +69,12 @@ func appendTurnOfUser(out []wireMessage, last string, m wireMessage) []wireMessa
 
 func appendTurnOfAssistant(out []wireMessage, last string, m wireMessage) []wireMessage {
 	switch last {
-	case "", roleSystem:
+	case "":
 		text := userStandIn
 		out = append(out, wireMessage{Role: roleUser, Content: &text})
 	case roleAssistant:
 		prev := out[len(out)-1]
-		m.Content = joined(prev.Content, m.Content)
+		m.Content, m.begins = joined(prev.Content, m.Content), prev.begins
 		out = out[:len(out)-1]
 	}
 	return append(out, m)

@@ -5,12 +5,12 @@
 // words. [Endpoint.Answer] posts the request, finds out whether a whole answer, a stream or something else came back,
 // and feeds the draft. An answer that broke off is an error, never an answer. No error that leaves has a key in it.
 //
-// To follow an answer: endpoint.go posts, body.go reads, events.go cuts a stream into events; value.go and call.go help
-// a draft to decode them. fault.go says what went wrong instead, retry.go when to try again, secret.go keeps keys inside.
+// To follow a request: beginning.go splices it from the one before, pieces.go is how it is posted. To follow an answer:
+// endpoint.go posts, body.go reads, events.go cuts a stream into events; value.go and call.go help a draft to decode
+// them. fault.go says what went wrong instead, retry.go when to try again, secret.go keeps keys inside.
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +145,7 @@ func (e *Endpoint) Unwritable(err error) error {
 
 // Answer posts body once and returns what d makes of the response. Its errors are those of [model.Model]: when ctx
 // ends, ctx's cause, else a [*model.Error].
-func (e *Endpoint) Answer(ctx context.Context, body []byte, d Draft) (model.Answer, error) {
+func (e *Endpoint) Answer(ctx context.Context, body Pieces, d Draft) (model.Answer, error) {
 	if ctx.Err() != nil {
 		return model.Answer{}, context.Cause(ctx)
 	}
@@ -161,7 +161,7 @@ func (e *Endpoint) Answer(ctx context.Context, body []byte, d Draft) (model.Answ
 
 // ask sends a request and reads the answer into d. A second context carries the two timeouts, so that they end
 // whatever the call is waiting for.
-func (e *Endpoint) ask(ctx context.Context, body []byte, d Draft) (model.Answer, *model.Error) {
+func (e *Endpoint) ask(ctx context.Context, body Pieces, d Draft) (model.Answer, *model.Error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.call, errOverdue)
 	defer cancel()
 	ctx, hangUp := context.WithCancelCause(ctx)
@@ -198,11 +198,14 @@ func (e *Endpoint) ask(ctx context.Context, body []byte, d Draft) (model.Answer,
 	return model.Answer{}, fault
 }
 
-func (e *Endpoint) post(ctx context.Context, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+func (e *Endpoint) post(ctx context.Context, body Pieces) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, body.Reader())
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
+	// The length of a body and the way to send it again are known to net/http for its own kinds of readers only.
+	req.ContentLength = int64(body.Size())
+	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
 	req.Header = e.header.Clone()
 	return e.http.Do(req)
 }

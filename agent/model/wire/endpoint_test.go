@@ -74,7 +74,7 @@ func (p *provider) endpoint(t *testing.T) *Endpoint {
 
 func TestRequest(t *testing.T) {
 	p := &provider{body: strings.NewReader("{}")}
-	if _, err := p.endpoint(t).Answer(t.Context(), []byte("question"), &plain{}); err != nil {
+	if _, err := p.endpoint(t).Answer(t.Context(), Pieces{[]byte("quest"), nil, []byte("ion")}, &plain{}); err != nil {
 		t.Fatal(err)
 	}
 	sent, _ := io.ReadAll(p.got.Body)

@@ -178,7 +178,7 @@ func (r runner) digest(in agent.Invocation) string {
 
 // maxOutput is how many bytes of what a command writes are kept, which is as much as the agent saves of one result with
 // the line before it. The model reads head and tail and may page through the rest.
-const maxOutput = 1<<20 - 1<<10
+const maxOutput = agent.MaxSaved - 1<<10
 
 func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 	p, argv, err := r.read(in)

@@ -67,6 +67,7 @@ func (c Config) readFile() agent.Tool {
 				`"required":["path"],"additionalProperties":false}`),
 			Effect: agent.Read,
 			Labels: agent.Labels{Private: true},
+			Pages:  true,
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 			var arguments struct {

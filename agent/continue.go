@@ -41,32 +41,30 @@ func (t *turn) grant() {
 	t.ran, t.failures, t.empties, t.repeats, t.broken = 0, 0, 0, repeats{}, ""
 }
 
-// offer lets the turn's person grant it more. It returns the id of the card, "" when there is nobody to ask or nothing
-// to grant.
-func (a *actor) offer(why *halt) (string, error) {
+// offer lets the turn's person grant it more. It returns the line that says why the turn ends and offers to go on; it has
+// no ID when there is nobody to ask or nothing to grant.
+func (a *actor) offer(why *halt) (Reply, error) {
 	t := a.state.turn
 	if t.provenance == Heartbeat || why.final || !slices.Contains(resumable, why.reason) || t.used().steps == 0 {
-		return "", nil // of an allowance that bought no step another buys none either
+		return Reply{}, nil // of an allowance that bought no step another buys none either
 	}
-	if !strings.HasSuffix(why.say, ".") {
-		why.say += "."
-	}
+	invites := "Say continue to let me go on, or say what to do instead."
 	if why.reason == ModelError {
-		why.say += " Say continue to try again."
-	} else {
-		why.say += " Say continue to let me go on, or say what to do instead."
+		invites = "Say continue to try again."
 	}
 	k := cardEntry{Turn: t.id, Run: t.run, Card: newID(""), Policy: PolicyAsk, Asked: t.person.ID, Resumes: true, Address: t.address, Expires: now().Add(a.Limits.Question)}
-	if err := a.add(k); err != nil {
-		return "", err
+	line := Reply{
+		Kind: Notice, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Text: strings.TrimSuffix(why.say, ".") + ". " + invites,
+		Choices: []string{ChoiceContinue}, Deadline: &k.Expires,
 	}
-	return k.Card, a.register(k, Reply{
-		Kind: Notice, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Text: why.say, Choices: []string{ChoiceContinue}, Deadline: &k.Expires,
-	})
+	if err := a.add(k); err != nil {
+		return Reply{}, err
+	}
+	return line, a.register(k, line)
 }
 
-// offered is the offer that can still be taken.
-func (s *state) offered() *card {
+// continuation is the offer to go on that can still be taken.
+func (s *state) continuation() *card {
 	if s.halted == nil {
 		return nil
 	}
@@ -77,15 +75,15 @@ func (s *state) offered() *card {
 	return k
 }
 
-// takesOffer reports whether words mean: go on with the turn that was ended.
-func (a *actor) takesOffer(l letter) bool {
-	k := a.state.offered()
+// continues reports whether words mean: go on with the turn that was ended.
+func (a *actor) continues(l letter) bool {
+	k := a.state.continuation()
 	return k != nil && l.Provenance == Human && l.From.ID == k.Asked && now().Before(k.Expires) &&
 		strings.EqualFold(strings.Trim(l.Text, " \t\r\n.!"), ChoiceContinue)
 }
 
-// resumeTurn takes the decision about an offer: the ended turn goes on with a new allowance, or stays ended.
-func (a *actor) resumeTurn(l letter, k *card) error {
+// continueTurn takes the decision about an offer: the ended turn goes on with a new allowance, or stays ended.
+func (a *actor) continueTurn(l letter, k *card) error {
 	a.tellDecider(l, k)
 	if l.Decision.Verdict == Deny {
 		return a.close(k, decidedEntry{Verdict: Deny, By: l.From.ID, Name: l.From.Name, Text: l.Decision.Text})
@@ -100,7 +98,7 @@ func (a *actor) resumeTurn(l letter, k *card) error {
 
 // overtake withdraws the offer to go on with a turn when another begins.
 func (a *actor) overtake(by Person) error {
-	k := a.state.offered()
+	k := a.state.continuation()
 	if k == nil {
 		return nil
 	}

@@ -158,7 +158,7 @@ func TestAnOfferIsItsPersonsAndIsOvertakenByOtherWords(t *testing.T) {
 	})
 }
 
-// Nothing is offered where nobody can grant it: the daily cap, an allowance that buys no step, a heartbeat's turn, a Stop.
+// Nothing is offered where nobody can grant it: after the daily cap, an allowance that buys no step, a Stop.
 func TestNothingIsOfferedThatCannotBeGranted(t *testing.T) {
 	for name, limits := range map[string]agent.Limits{
 		"daily":   {DailyCost: agent.USD(0.02), Cost: agent.USD(1)},
@@ -176,5 +176,13 @@ func TestNothingIsOfferedThatCannotBeGranted(t *testing.T) {
 			t.Errorf("%s: said %s", name, agenttest.Lines(said))
 		}
 		w.Kill()
+	}
+	d := &deeds{begun: make(chan string, 1)}
+	w, _ := fresh(t, once(agenttest.Call(1, "slow", `{}`)), d.slow("slow", agent.Read, time.Hour))
+	w.Say("go")
+	<-d.begun
+	w.Stop()
+	if n := only(t, w.Rest(), agent.Notice); n.IsCard() {
+		t.Errorf("a Stop offers %+v", n)
 	}
 }
