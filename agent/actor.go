@@ -23,10 +23,10 @@ type actor struct {
 	out  writes // what is not on disk yet
 	late *late  // what is about to be, before it
 
-	stuck int // compactions in a row that gained nothing
-	dull  struct {
-		turn      string
-		summaries int // of that turn, that were no good
+	stuck  int      // compactions in a row that gained nothing
+	judged struct { // the last step that the hooks after it have let be
+		turn string
+		step int
 	}
 	fresh bool // the batch was asked for by the last answer and nothing was decided about its calls
 
@@ -34,7 +34,6 @@ type actor struct {
 	woken   bool                    // there may be mail that was not looked at
 	looked  bool                    // the mail was looked at
 	running string                  // the turn of the run under way
-	unsaved bool                    // that turn began a moment ago and is not on disk yet
 	stop    context.CancelCauseFunc // of that run
 }
 
@@ -71,7 +70,7 @@ func (a *actor) work() (err error) {
 			return err
 		}
 	}
-	return nil
+	return a.commit()
 }
 
 // next does one thing that there is to do, and reports whether there was one.

@@ -195,11 +195,12 @@ func (ag *Agent) rest(a *actor, failed bool) bool {
 	return true
 }
 
-// interrupt cancels what a session does for the given turn.
+// interrupt cancels what a session does for the given turn. "" is that of a Stop which found no turn on disk: one that
+// runs has begun a moment ago. If the Stop was for what went before after all, that turn goes on with another call.
 func (ag *Agent) interrupt(session, turn string) {
 	ag.mu.Lock()
 	defer ag.mu.Unlock()
-	if a := ag.actors[session]; a != nil && (a.running == turn || turn == "" && a.unsaved) && a.stop != nil {
+	if a := ag.actors[session]; a != nil && (a.running == turn || turn == "") && a.stop != nil {
 		a.stop(errStop)
 	}
 }

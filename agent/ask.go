@@ -9,34 +9,48 @@ import (
 	"nudge/agent/model"
 )
 
-// reserve checks the limits, takes the words that the next request shall carry and journals that the model is asked.
-func (a *actor) reserve(words []letter) (*modelAskedEntry, error) {
-	t := a.state.turn
-	asked := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
-	if a.state.plan != "" && !a.state.planned {
-		asked.Tail, asked.Plan = "[your plan so far:\n"+a.state.plan+"]", true
-	}
-	if a.Limits.Repeats > 0 {
-		asked.Tail = join(asked.Tail, t.repeats.warning())
-	}
-	release, err := a.allot(&asked, a.estimate(words, asked.Tail), a.model().Spec.MaxOutput)
+// prepare makes the next request, which carries words, pays for it and journals that the model is asked.
+func (a *actor) prepare(ctx context.Context, words []letter) (*modelAskedEntry, model.Request, error) {
+	asked, release, err := a.reserve(words)
 	if err != nil {
-		return nil, err
+		return nil, model.Request{}, err
 	}
 	defer release()
-	if err := a.carry(words, false); err != nil {
-		return nil, err
+	request, err := a.request(ctx, asked)
+	if err != nil {
+		return nil, request, a.unasked(asked, err)
 	}
-	if err := a.see(t.steps + 1); err != nil {
-		return nil, err
-	}
-	if err := a.add(asked); err != nil {
-		return nil, err
+	if err := a.see(asked.Step); err != nil {
+		return nil, request, err
 	}
 	if asked.Reserve > 0 {
-		return t.asked, a.commit() // a call that a crash loses is paid for
+		return asked, request, a.commit() // a call that a crash loses is paid for
 	}
-	return t.asked, a.commitSoon()
+	return asked, request, a.commitSoon()
+}
+
+// reserve checks the limits, takes the words that the next request shall carry and notes that the model is asked. What it
+// may cost is held back until release is called.
+func (a *actor) reserve(words []letter) (asked *modelAskedEntry, release func(), err error) {
+	t := a.state.turn
+	e := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
+	if a.state.plan != "" && !a.state.planned {
+		e.Tail, e.Plan = "[your plan so far:\n"+a.state.plan+"]", true
+	}
+	if a.Limits.Repeats > 0 {
+		e.Tail = join(e.Tail, t.repeats.warning())
+	}
+	release, err = a.allot(&e, a.estimate(words, e.Tail), a.model().Spec.MaxOutput)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = a.carry(words, false); err == nil {
+		err = a.add(e)
+	}
+	if err != nil {
+		release()
+	}
+	return t.asked, release, err
 }
 
 // allot checks the turn's limits for one call of the model, whose answer may have most tokens, and holds back what it may

@@ -66,7 +66,7 @@ func (t *turn) next() *call {
 func (a *actor) judge() error {
 	open := a.state.turn.open()
 	limit, used := a.Limits.ToolCalls, a.state.turn.used().toolCalls
-	if limit > 0 && used+len(open) > limit {
+	if limit > 0 && len(open) > 0 && used+len(open) > limit {
 		for _, c := range open {
 			text := fmt.Sprintf("not run: %d calls were asked for and %d of the turn's %d are left, so none of them was run", len(open), max(limit-used, 0), limit)
 			if err := a.answer(c, text, true); err != nil {

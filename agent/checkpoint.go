@@ -72,7 +72,7 @@ func (s *state) checkpoint() checkpointEntry {
 
 // restore takes a checkpoint for the state. One that cannot be sent, which only a damaged journal has, is passed over.
 func (s *state) restore(e *checkpointEntry) {
-	if len(e.View) > 0 && unpaired(append(slices.Clone(e.View), model.Message{Role: model.User})) != "" {
+	if len(e.View) > 0 && unpaired(append(slices.Clone(e.View), model.Message{Role: model.User, Text: "on"})) != "" {
 		return
 	}
 	s.began, s.view, s.marked, s.plan, s.planned, s.told, s.turns = e.Began, e.View, e.Marked, e.Plan, e.Planned, e.Told, e.Turns

@@ -38,6 +38,7 @@ func (t *turn) tokens() int { return t.tokensIn + t.tokensOut + t.uncounted }
 // grant begins the turn's allowance anew.
 func (t *turn) grant() {
 	t.before = use{steps: t.steps, toolCalls: t.toolCalls, tokens: t.tokens(), spent: t.spent}
+	t.model, t.sentTokens, t.sentBytes = 0, 0, 0 // the first model is tried again
 	t.ran, t.failures, t.empties, t.repeats, t.broken = 0, 0, 0, repeats{}, ""
 }
 

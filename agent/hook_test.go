@@ -60,8 +60,6 @@ func TestHooksRuleAtTheirPoints(t *testing.T) {
 		{"two minds", ruling(agent.BeforeTool, agent.Ruling{Refuse: "no", Answer: ptr("yes")}, nil), calm, 0, "not run: the check guard could not decide about it"},
 		{"no sense", ruling(agent.BeforeModel, agent.Ruling{Messages: []model.Message{{Role: model.ToolRole, CallID: "gone", Text: "x"}}}, nil),
 			"notice I stopped: the check guard could not decide whether I may go on.\nsettled failed 0 steps 0 calls", 0, ""},
-		{"no room", ruling(agent.BeforeModel, agent.Ruling{Append: strings.Repeat("w", 2000)}, nil),
-			"notice I stopped: what a check adds to the request leaves no room for an answer.\nsettled budget 0 steps 0 calls", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			said, d, m := hooked(t, c.hook)
@@ -362,4 +360,25 @@ func TestAResultLostWhileHooksLookIsSaidToBeLost(t *testing.T) {
 		}
 		w.Kill()
 	})
+}
+
+// What a hook adds is paid for out of the room for the answer, and ends the turn where there is none left.
+func TestWhatAHookAddsIsWithinTheLimits(t *testing.T) {
+	w, m := fresh(t, func(model.Request) model.Answer { return agenttest.Say("done") })
+	w.Config.Limits = agent.Limits{Tokens: 2000}
+	words := 200
+	w.Config.Hooks = []agent.Hook{{Name: "guard", At: agent.BeforeModel, Rule: func(context.Context, agent.HookQuestion) (agent.Ruling, error) {
+		return agent.Ruling{Append: strings.Repeat("w", words)}, nil
+	}}}
+	w.Restart()
+	w.Say("go")
+	w.Rest()
+	if most := m.Requests()[0].MaxOutput; most > 2000-words/2 {
+		t.Errorf("the answer may have %d tokens", most)
+	}
+	words = 4000
+	w.Say("go")
+	same(t, w.Rest(), `
+		notice I stopped: what a check adds to the request leaves no room for an answer.
+		settled budget 0 steps 0 calls`)
 }

@@ -86,7 +86,13 @@ func (a *actor) readyParked(k *card, person Person) (w *work, instead *verdict, 
 	if why, ok := errors.AsType[*halt](err); ok {
 		return w, &verdict{"not run: " + why.say, true}, nil
 	}
-	return w, instead, err
+	if err != nil || instead != nil {
+		return w, instead, err
+	}
+	if w, refusal = a.parkedWork(k, person); refusal != nil { // the hook may have taken long
+		return nil, &verdict{refusal.Error(), true}, nil
+	}
+	return w, nil, nil
 }
 
 func parkedQuestion(at HookPoint, session string, k *card) HookQuestion {

@@ -27,7 +27,8 @@ type repeats struct {
 type circle struct {
 	known  map[uint64]bool // calls, or calls with their results, of the turn
 	stale  int             // steps in a row in which all were known
-	around map[uint64]bool // the different ones of those steps
+	around map[uint64]bool // the different sets of them that a step had
+	among  map[uint64]bool // all of them
 }
 
 // rounds is how many times the same was seen, the first time included.
@@ -35,7 +36,7 @@ func (c *circle) rounds() int {
 	if c.stale == 0 {
 		return 1
 	}
-	return 1 + c.stale/len(c.around)
+	return 1 + c.stale/min(len(c.around), len(c.among))
 }
 
 // see takes what one step did.
@@ -50,13 +51,16 @@ func (c *circle) see(did []uint64) {
 		}
 	}
 	if fresh {
-		c.stale, c.around = 0, nil
+		c.stale, c.around, c.among = 0, nil, nil
 		return
 	}
 	if c.around == nil {
-		c.around = map[uint64]bool{}
+		c.around, c.among = map[uint64]bool{}, map[uint64]bool{}
 	}
 	c.stale++
+	for _, key := range did {
+		c.among[key] = true
+	}
 	slices.Sort(did)
 	c.around[hashOf(fmt.Sprint(slices.Compact(did)))] = true
 }

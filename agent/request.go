@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"nudge/agent/model"
 )
@@ -37,10 +38,12 @@ func (a *actor) shape(ctx context.Context, asked *modelAskedEntry, request model
 		}
 	}
 	if more := (bytesOf(request) - was + 1) / 2; more > 0 {
-		spec := a.model().Spec
-		request.MaxOutput -= more
-		if spec.PriceOut > 0 {
-			request.MaxOutput = min(request.MaxOutput, asked.Output-int(Money(more)*spec.PriceIn/spec.PriceOut)-1)
+		spec, input := a.model().Spec, asked.Input+more
+		if asked.Reserve > 0 {
+			request.MaxOutput = min(request.MaxOutput, buys(asked.Reserve-Money(input)*spec.PriceIn, spec.PriceOut, request.MaxOutput))
+		}
+		if a.Limits.Tokens > 0 {
+			request.MaxOutput = min(request.MaxOutput, a.Limits.Tokens-a.state.turn.used().tokens-input)
 		}
 		if request.MaxOutput < minOutput {
 			return request, &halt{reason: Budget, say: "I stopped: what a check adds to the request leaves no room for an answer."}
@@ -104,8 +107,13 @@ func unpaired(messages []model.Message) string {
 			return fmt.Sprintf("message %d has the role %q", i+1, m.Role)
 		case m.Role != model.Assistant && len(m.Calls) > 0:
 			return fmt.Sprintf("message %d is the user's and has calls", i+1)
+		case m.Role == model.User && strings.TrimSpace(m.Text) == "":
+			return fmt.Sprintf("message %d is the user's and says nothing", i+1)
 		}
 		for _, c := range m.Calls {
+			if c.ID == "" || slices.Contains(due, c.ID) {
+				return fmt.Sprintf("message %d has a call with the id %q, which is not its own", i+1, c.ID)
+			}
 			due = append(due, c.ID)
 		}
 	}

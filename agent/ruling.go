@@ -105,12 +105,13 @@ func (a *actor) gate(ctx context.Context, q HookQuestion) error {
 	return nil
 }
 
-// stepDone asks the hooks about what the model said in the step that ends.
+// stepDone asks the hooks about what the model said in the last step, unless they were.
 func (a *actor) stepDone(ctx context.Context) error {
-	if len(a.hooksAt(AfterStep)) == 0 {
+	t := a.state.turn
+	if len(a.hooksAt(AfterStep)) == 0 || t.steps == 0 || a.judged.turn == t.id && a.judged.step == t.steps {
 		return nil
 	}
-	q := a.question(AfterStep, a.state.turn.steps)
+	q := a.question(AfterStep, t.steps)
 	for _, m := range slices.Backward(a.state.view) {
 		if m.Role != model.Assistant {
 			continue
@@ -121,7 +122,11 @@ func (a *actor) stepDone(ctx context.Context) error {
 		}
 		break
 	}
-	return a.gate(ctx, q)
+	if err := a.gate(ctx, q); err != nil {
+		return err
+	}
+	a.judged.turn, a.judged.step = t.id, t.steps
+	return nil
 }
 
 // verdict is what hooks make of a call: not to be run, with what the model reads instead.
@@ -151,8 +156,8 @@ func (a *actor) permit(ctx context.Context, w *work, q HookQuestion) (instead *v
 	return nil, nil
 }
 
-// review lets the hooks rewrite what came of calls that ran. They are asked even if the run is ending, since the results
-// are journaled in any case; when the program closes they have a moment left.
+// review lets the hooks rewrite what came of calls that ran. What they have not decided when the run is cut off is
+// withheld.
 func (a *actor) review(ctx context.Context, works []*work) error {
 	if len(a.hooksAt(AfterTool)) == 0 {
 		return nil
@@ -173,9 +178,6 @@ func (a *actor) review(ctx context.Context, works []*work) error {
 
 func (a *actor) reviewOne(ctx context.Context, w *work, q HookQuestion) error {
 	w.about(&q)
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(a.ctx, func() { time.AfterFunc(stopGrace, func() { cancel(errClosing) }) })()
 	for _, h := range a.hooksAt(AfterTool) {
 		q.Result, q.Failed = w.words()
 		r, ok, err := a.rule(ctx, h, q)

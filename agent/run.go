@@ -61,8 +61,11 @@ func (a *actor) stages(ctx context.Context) (outcome, error) {
 	if err := a.heed(ctx); err != nil {
 		return again, err
 	}
+	if err := a.stepDone(ctx); err != nil { // of a step whose end was cut off
+		return again, err
+	}
 	if a.state.turn.answered() {
-		return a.finish(ctx)
+		return a.finish()
 	}
 	if err := a.gate(ctx, a.question(BeforeStep, a.state.turn.steps+1)); err != nil {
 		return again, err
@@ -74,24 +77,20 @@ func (a *actor) stages(ctx context.Context) (outcome, error) {
 	if err := a.fit(ctx, words); err != nil {
 		return again, err
 	}
-	asked, err := a.reserve(words)
+	asked, request, err := a.prepare(ctx, words)
 	if err != nil {
 		return again, err
-	}
-	request, err := a.request(ctx, asked)
-	if err != nil {
-		return again, a.unasked(asked, err)
 	}
 	if err := a.ask(ctx, asked, request); err != nil {
 		return again, a.noAnswer(ctx, asked, err)
 	}
-	switch t := a.state.turn; {
-	case t.batch != nil:
+	if a.state.turn.batch != nil {
 		return a.batch(ctx)
-	case t.answered():
-		return a.finish(ctx)
 	}
-	return again, nil
+	if err := a.stepDone(ctx); err != nil || !a.state.turn.answered() {
+		return again, err
+	}
+	return a.finish()
 }
 
 // answered reports whether the turn has its answer: the model asked for nothing more, or a tool that ends turns ran.
@@ -99,14 +98,11 @@ func (t *turn) answered() bool {
 	return t.ended != nil || t.said != nil && (t.empties == 0 || t.empties >= emptyTries || t.provenance == Heartbeat)
 }
 
-// finish settles a turn that has its answer, if the hooks agree to it.
-func (a *actor) finish(ctx context.Context) (outcome, error) {
+// finish settles a turn that has its answer.
+func (a *actor) finish() (outcome, error) {
 	t := a.state.turn
-	if t.ended != nil { // the hooks were asked after its batch
+	if t.ended != nil {
 		return a.settle(&halt{reason: Completed}, *t.ended)
-	}
-	if err := a.stepDone(ctx); err != nil {
-		return again, err
 	}
 	return a.settle(&halt{reason: Completed}, answer{text: *t.said})
 }

@@ -30,6 +30,7 @@ type state struct {
 	turns   int
 	cards   map[string]*card // of this session; those decided before the newest checkpoint are not here
 	memo    model.Memo       // what the model's client has made of the view
+	dull    int              // summaries in a row that were no good; not journaled, a restart may try again
 }
 
 // turn is what is known of a turn that is not settled.
@@ -136,9 +137,13 @@ func (s *state) apply(e entry, at time.Time) {
 		if t != nil {
 			t.asked = e
 			if !e.Summary {
-				t.owed, t.hidden, t.altered, t.said = nil, nil, false, nil
+				t.hidden, t.altered, t.said = nil, false, nil
 				s.append(e.Tail, e.Plan)
 			}
+		}
+	case *steerEntry:
+		if t != nil {
+			t.owed = nil
 		}
 	case *modelCallEntry:
 		s.answered(e)

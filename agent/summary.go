@@ -10,8 +10,21 @@ import (
 	"nudge/agent/model"
 )
 
-// maxDull is how many summaries of a turn may be no good before none is asked for any more.
-const maxDull = 2
+const (
+	// maxDull is how many summaries in a row may be no good before one is asked for at few compactions only.
+	maxDull = 2
+	// dullRest is how many compactions go by without one then.
+	dullRest = 8
+)
+
+// asksForSummary reports whether a summary is worth asking for at this compaction. Those left out count as no good.
+func (s *state) asksForSummary() bool {
+	if s.dull < maxDull || s.dull%dullRest == 0 {
+		return true
+	}
+	s.dull++
+	return false
+}
 
 // summarize asks the model for a summary of what a compaction leaves out, and puts it into the note that stands there.
 // It reports false when there is none to be had: no money, no answer, or one that lost what must be kept.

@@ -64,9 +64,6 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 	if err := a.add(begins); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.unsaved = true
-	a.mu.Unlock()
 	row, err := json.Marshal(TurnRow{Session: a.session, Person: first.From.ID, Began: now()})
 	if err != nil {
 		return err

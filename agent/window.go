@@ -39,17 +39,14 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 	if !changed {
 		return nil
 	}
-	if a.dull.turn != t.id {
-		a.dull.turn, a.dull.summaries = t.id, 0
-	}
-	if out.Level == compact.Dropped && out.Lost && a.dull.summaries < maxDull {
+	if out.Level == compact.Dropped && out.Lost && a.state.asksForSummary() {
 		with, good, err := a.summarize(ctx, in, out)
 		if err != nil {
 			return err
 		}
 		if good {
-			out = with
-		} else if a.dull.summaries++; used+who.Spec.MaxOutput <= who.Spec.Window {
+			out, a.state.dull = with, 0
+		} else if a.state.dull++; a.state.dull <= maxDull && used+who.Spec.MaxOutput <= who.Spec.Window {
 			return nil // nothing goes without a summary while there is room
 		}
 	}

@@ -55,7 +55,7 @@ func (a *actor) perform(ctx context.Context, calls ...*call) error {
 func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 	var works []*work
 	for _, c := range calls {
-		w, refusal := a.prepare(c)
+		w, refusal := a.readyCall(c)
 		if refusal != nil {
 			if err := a.answer(c, refusal.Error(), true); err != nil {
 				return nil, err
@@ -70,6 +70,13 @@ func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 			text, save := a.tools.bounded(a.state.turn, w.tool.Name, instead.Text)
 			a.saveFor(a.session, save)
 			if err := a.answer(c, text, instead.Failed); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		// A hook may have taken long: what was approved must still be what runs.
+		if w, refusal = a.readyCall(c); refusal != nil {
+			if err := a.answer(c, refusal.Error(), true); err != nil {
 				return nil, err
 			}
 			continue
@@ -111,6 +118,7 @@ func (a *actor) begin(works []*work) error {
 // call has failed, and its result says so.
 func (a *actor) results(works []*work) error {
 	writes := slices.ContainsFunc(works, (*work).writes)
+	saves := false
 	if writes {
 		if err := a.commit(); err != nil { // what a refusal takes back is the results alone
 			return err
@@ -118,11 +126,13 @@ func (a *actor) results(works []*work) error {
 	}
 	for {
 		for _, w := range works {
-			if err := a.resultOf(w); err != nil {
+			saved, err := a.resultOf(w)
+			if err != nil {
 				return err
 			}
+			saves = saves || saved
 		}
-		if !writes {
+		if !writes && !saves { // what was saved may be read by the next call
 			return nil
 		}
 		err := a.commit()
@@ -150,9 +160,9 @@ func (w *work) effect() Effect { return effectOf(w.tool, w.in) }
 
 func (w *work) writes() bool { return w.err == nil && w.result.Commit != nil }
 
-// prepare makes a call ready to run: the arguments are those that the model wrote or, after a card, those on the
+// readyCall makes a call ready to run: the arguments are those that the model wrote or, after a card, those on the
 // card. The error is for the model.
-func (a *actor) prepare(c *call) (*work, error) {
+func (a *actor) readyCall(c *call) (*work, error) {
 	if err := a.tools.prepare(a.state.turn, c); err != nil {
 		return nil, err
 	}
@@ -263,19 +273,19 @@ func within[T any](ctx context.Context, grace time.Duration, fn func() (T, error
 	}
 }
 
-// resultOf journals what came of a call.
-func (a *actor) resultOf(w *work) error {
+// resultOf journals what came of a call, and reports whether the whole of it is saved.
+func (a *actor) resultOf(w *work) (saved bool, err error) {
 	t := a.state.turn
 	for _, line := range w.progress {
 		if err := a.add(progressEntry{Turn: t.id, Run: t.run, Call: w.call.ID, Tool: w.tool.Name, Line: line}); err != nil {
-			return err
+			return false, err
 		}
 	}
 	entry, save := w.entry(a.tools, t, editedBy(w.call.card))
 	entry.Run = t.run
 	a.saveFor(a.session, save)
 	a.commitResult(w)
-	return a.add(entry)
+	return save != nil, a.add(entry)
 }
 
 // entry is what came of a call as the model reads it in a turn, after words about it; save, if not nil, keeps the whole of

@@ -50,6 +50,7 @@ const lag = 3 * time.Millisecond
 // late is writes that are made a moment later, beside what the actor does meanwhile.
 type late struct {
 	writes
+	due   time.Time // when they are made at the latest
 	timer *time.Timer
 	done  chan struct{} // closed when they were made
 	last  uint64
@@ -62,16 +63,18 @@ func (a *actor) commitSoon() error {
 	if a.out.empty() {
 		return nil
 	}
+	due := time.Now().Add(lag)
+	if a.late != nil && a.late.due.Before(due) {
+		due = a.late.due // what waits already does not wait longer
+	}
 	if err := a.recall(); err != nil {
 		return err
 	}
-	l := &late{writes: a.out, done: make(chan struct{}), last: a.state.last}
+	l := &late{writes: a.out, due: due, done: make(chan struct{}), last: a.state.last}
 	a.out, a.late = writes{}, l
-	l.timer = time.AfterFunc(lag, func() {
+	l.timer = time.AfterFunc(time.Until(due), func() {
 		defer close(l.done)
-		if l.last, l.err = l.save(a.Store, a.session, l.last); l.err == nil {
-			a.saved()
-		}
+		l.last, l.err = l.save(a.Store, a.session, l.last)
 	})
 	return nil
 }
@@ -115,15 +118,7 @@ func (a *actor) commit() error {
 		return err
 	}
 	a.state.last, a.out = last, writes{}
-	a.saved()
 	return nil
-}
-
-// saved notes that what the session does is on disk, where a Stop finds it.
-func (a *actor) saved() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.unsaved = false
 }
 
 // abandon gives up what is pending: what is on disk is the truth.
