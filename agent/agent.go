@@ -248,9 +248,9 @@ func (ag *Agent) Close(ctx context.Context) {
 const (
 	tableOpen    = "open"    // session → id of its unsettled turn
 	tableOwed    = "owed"    // session → nothing; the sessions with a parked call that was approved and has not ended
-	tableTurns   = "turn"    // turn → session and number of its first entry
-	tableCards   = "card"    // card → session, and what it asks
-	tableWaiting = "waiting" // person, card → nothing; the cards that await a decision
+	tableTurns   = "turn"    // turn → TurnRow
+	tableCards   = "card"    // card → session
+	tableWaiting = "waiting" // card → WaitingCard; those that await a decision
 	tablePeople  = "person"  // person → what is known of them
 	tableSpend   = "spend"   // person and date → money spent or reserved
 	tableCurrent = "current" // conversation → its present session

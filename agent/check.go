@@ -54,7 +54,7 @@ func (k askedCard) owed() bool { return k.Parked && k.verdict == Approve && !k.d
 const restoreAdvice = "restore a backup, or go on without"
 
 func (c *checking) problem(format string, args ...any) {
-	c.report(oneLine(fmt.Sprintf(format, args...)))
+	c.report(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
 // journals reads the journal of every session.
@@ -133,7 +133,7 @@ func (j *journalCheck) take(e entry) {
 	case *checkpointEntry:
 		j.allAnswered("a checkpoint is made")
 		if j.turn != "" {
-			j.problem("a checkpoint is made in turn %s, which a start then does not take up: %s", j.turn, restoreAdvice)
+			j.problem("a checkpoint is made in turn %s; a start does not take that turn up: %s", j.turn, restoreAdvice)
 		}
 		j.checkpoints[j.session] = j.at
 	}

@@ -19,14 +19,14 @@ func TestAToolEndsTheTurn(t *testing.T) {
 	})
 	answer.EndsTurn = true
 	d := &deeds{}
-	w, m := fresh(t, once(agenttest.Call(1, "submit", `{"x":"wrong"}`), agenttest.Call(2, "submit", `{"y":1}`)), answer)
+	w, _ := fresh(t, once(agenttest.Call(1, "submit", `{"x":"wrong"}`), agenttest.Call(2, "submit", `{"y":1}`)), answer)
 	w.Say("go")
 	same(t, w.Rest(), `
 		final done
 		settled completed 2 steps 2 calls`)
-	w, m = fresh(t, once(agenttest.Call(1, "look", `{}`), agenttest.Call(1, "submit", ` {"x": "42"}`)), answer, d.tool("look", agent.Effectful, ""))
-	w.Say("go")
-	said := w.Rest()
+	again, m := fresh(t, once(agenttest.Call(1, "look", `{}`), agenttest.Call(1, "submit", ` {"x": "42"}`)), answer, d.tool("look", agent.Effectful, ""))
+	again.Say("go")
+	said := again.Rest()
 	same(t, said, `
 		final The answer is 42
 		settled completed 1 steps 2 calls`)

@@ -74,8 +74,8 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 		say, err := part.make(c, a.log(), &made)
 		if part.name == "model" && err == nil && !quick {
 			findings = append(findings, modelFinding(ctx, c.Model, made.model))
-			for i, standIn := range made.standIns {
-				findings = append(findings, modelFinding(ctx, c.Model.Fallbacks[i], standIn.Model))
+			for i, fallback := range made.fallbacks {
+				findings = append(findings, modelFinding(ctx, c.Model.Fallbacks[i], fallback.Model))
 			}
 			continue
 		}

@@ -24,11 +24,11 @@ import (
 // parts are what the config asks for and what can be made of it without the data file and the network. Making them
 // reads the secrets.
 type parts struct {
-	model    model.Model
-	standIns []agent.Fallback // for the model, in order
-	slack    bot.Adapter // nil when Slack is off, or cannot be set up
-	apiToken string      // "" turns POST /api/messages off
-	lacking  error       // what was asked for and cannot be set up, while the rest goes on
+	model     model.Model
+	fallbacks []agent.Fallback // for the model, in order
+	slack     bot.Adapter      // nil when Slack is off, or cannot be set up
+	apiToken  string           // "" turns POST /api/messages off
+	lacking   error            // what was asked for and cannot be set up, while the rest goes on
 }
 
 // part makes one of them.
@@ -84,13 +84,13 @@ func makeModel(c config.Config, log *slog.Logger, into *parts) (say string, err 
 		return modelName(c.Model), err
 	}
 	say = modelName(c.Model)
-	for i, fallback := range c.Model.Fallbacks {
-		standIn, err := newModel(fallback, log)
+	for i, of := range c.Model.Fallbacks {
+		fallback, err := newModel(of, log)
 		if err != nil {
-			return say, fmt.Errorf("model.fallbacks, the %d. of them: %w", i+1, err)
+			return say, fmt.Errorf("model.fallbacks[%d]: %w", i, err)
 		}
-		into.standIns = append(into.standIns, agent.Fallback{Model: standIn, Spec: modelSpec(fallback), Counter: counter(fallback)})
-		say += ", else " + modelName(fallback)
+		into.fallbacks = append(into.fallbacks, agent.Fallback{Model: fallback, Spec: modelSpec(of), Counter: counter(of)})
+		say += ", else " + modelName(of)
 	}
 	return say, nil
 }
@@ -136,7 +136,7 @@ func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err erro
 // defaultBaseURL is where provider "openai" is asked when no base_url is given.
 const defaultBaseURL = "https://api.openai.com/v1"
 
-// newModel makes a model as all sessions ask it: with one limiter, since they share what its provider allows.
+// newModel makes a model as all sessions ask it: with a limiter, since they share what its provider allows.
 func newModel(c config.Model, log *slog.Logger) (model.Model, error) {
 	bare, err := newProvider(c)
 	if err != nil || c.Provider == "demo" {

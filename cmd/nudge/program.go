@@ -80,7 +80,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
 			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
-			Fallbacks: made.standIns, Hooks: c.HookCommands(dataDir),
+			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir),
 		})
 	}
 	if err == nil {
