@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -51,9 +52,10 @@ func newProvider(b *testing.B) *provider {
 
 // chat is what the provider and the floor read and write of Chat Completions.
 type chat struct {
-	Model    string        `json:"model"`
-	Stream   bool          `json:"stream,omitempty"`
-	Messages []chatMessage `json:"messages"`
+	Model    string          `json:"model"`
+	Stream   bool            `json:"stream,omitempty"`
+	Tools    json.RawMessage `json:"tools,omitempty"`
+	Messages []chatMessage   `json:"messages"`
 }
 
 type chatMessage struct {
@@ -190,8 +192,20 @@ func (f *floor) turn(session, text string, history *[]chatMessage) error {
 	}
 }
 
+// told is what the floor tells a model besides what was said, about as much as Nudge does: what it is and its tools. The
+// tools are encoded once.
+var told = struct {
+	system string
+	tools  json.RawMessage
+}{
+	strings.Repeat("You are an agent in a chat and work with tools. ", 20),
+	json.RawMessage(`[` + strings.Repeat(`{"type":"function","function":{"name":"write","description":"Does write.","parameters":{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}}},`, 7) +
+		`{"type":"function","function":{"name":"look","description":"Does look.","parameters":{"type":"object"}}}]`),
+}
+
+// ask asks the model as Nudge does: with the tools, streamed.
 func (f *floor) ask(messages []chatMessage) (chatMessage, error) {
-	body, err := json.Marshal(chat{Model: "m", Messages: messages})
+	body, err := json.Marshal(chat{Model: "m", Stream: true, Tools: told.tools, Messages: append([]chatMessage{{Role: "system", Content: told.system}}, messages...)})
 	if err != nil {
 		return chatMessage{}, err
 	}
@@ -201,12 +215,22 @@ func (f *floor) ask(messages []chatMessage) (chatMessage, error) {
 	}
 	defer resp.Body.Close()
 	var answer struct {
-		Choices []struct{ Message chatMessage } `json:"choices"`
+		Choices []struct{ Delta chatMessage } `json:"choices"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Choices) == 0 {
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok || string(data) == "[DONE]" {
+			continue
+		}
+		if err := json.Unmarshal(data, &answer); err != nil {
+			return chatMessage{}, fmt.Errorf("read the answer: %w", err)
+		}
+	}
+	if err := lines.Err(); err != nil || len(answer.Choices) == 0 {
 		return chatMessage{}, fmt.Errorf("read the answer: %w", err)
 	}
-	return answer.Choices[0].Message, nil
+	return answer.Choices[0].Delta, nil
 }
 
 // harness is Nudge as it is wired, but for what speaks on platforms.
