@@ -284,10 +284,18 @@ func (a *actor) decide(l letter, k *card) error {
 		return nil
 	case !a.entitled(k.Asked, k.Policy, l.From.ID):
 		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
-	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && strings.EqualFold(strings.TrimSpace(d.Text), ChoiceContinue)):
+	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceContinue)):
 		return a.continueTurn(l, k)
 	case k.Resumes:
 		return a.refuse(l, "This only asks whether to go on: answer with "+ChoiceContinue+", or say what else to do.")
+	case k.Unknown && (d.Verdict == Approve || d.Verdict == AnswerIt && chooses(d.Text, ChoiceAgain)):
+		a.tellDecider(l, k)
+		return a.close(k, decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name})
+	case k.Unknown && (d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceLeave)):
+		a.tellDecider(l, k)
+		return a.close(k, decidedEntry{Verdict: Deny, By: l.From.ID, Name: l.From.Name, Text: d.Text})
+	case k.Unknown:
+		return a.refuse(l, "This only asks whether to run it again: answer with "+ChoiceAgain+" or "+ChoiceLeave+", or say what else to do.")
 	case k.Question:
 		if d.Verdict == Approve || d.Verdict == Edit {
 			return a.refuse(l, "That is a question; answer it in your own words.")
@@ -352,6 +360,9 @@ func (a *actor) close(k *card, d decidedEntry) error {
 		}
 		return nil
 	}
+	if k.Unknown && d.Verdict != Approve {
+		return a.leave(c)
+	}
 	switch d.Verdict {
 	case Deny:
 		return a.answer(c, denied(d), false)
@@ -359,6 +370,11 @@ func (a *actor) close(k *card, d decidedEntry) error {
 		return a.answer(c, expired(k), false)
 	}
 	return nil
+}
+
+// chooses reports whether words are a choice.
+func chooses(words, choice string) bool {
+	return strings.EqualFold(strings.Trim(words, " \t\r\n.!"), choice)
 }
 
 // expired is a time-out as the model reads it.

@@ -171,7 +171,8 @@ func (a *actor) answer(c *call, text string, failed bool) error {
 // withdraw answers a call that is not going to run; if a person was asked about it, the card says so.
 func (a *actor) withdraw(c *call, text string, by Person) error {
 	if k := c.card; k != nil && k.verdict == "" {
-		if err := a.close(k, decidedEntry{Verdict: Withdrawn, By: by.ID, Name: by.Name, Text: text}); err != nil {
+		err := a.close(k, decidedEntry{Verdict: Withdrawn, By: by.ID, Name: by.Name, Text: text})
+		if err != nil || c.done { // of one whose outcome is unknown that is what the model reads
 			return err
 		}
 	}

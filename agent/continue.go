@@ -80,7 +80,7 @@ func (s *state) continuation() *card {
 func (a *actor) continues(l letter) bool {
 	k := a.state.continuation()
 	return k != nil && l.Provenance == Human && l.From.ID == k.Asked && now().Before(k.Expires) &&
-		strings.EqualFold(strings.Trim(l.Text, " \t\r\n.!"), ChoiceContinue)
+		chooses(l.Text, ChoiceContinue)
 }
 
 // continueTurn takes the decision about an offer: the ended turn goes on with a new allowance, or stays ended.

@@ -76,7 +76,7 @@ func (r *crashRun) until(t *testing.T, do func() error) {
 			r.world.Kill()
 			r.faulty.Revive()
 			r.world.Restart()
-			r.world.Rest()
+			leaveUnknown(r.world)
 			if err == nil {
 				return // acknowledged before the crash
 			}

@@ -190,6 +190,7 @@ type cardEntry struct {
 	Expires   time.Time       `json:"expires"`
 	Question  bool            `json:"question,omitempty"`
 	Resumes   bool            `json:"resumes,omitempty"` // approved, the turn goes on that a limit has ended
+	Unknown   bool            `json:"unknown,omitempty"` // of a call that a crash cut off: approved, it is run again
 	Wake      *Wake           `json:"wake,omitempty"`
 	Address   string          `json:"address"`
 }

@@ -348,8 +348,11 @@ func (p *flood) decide(n int, verdict agent.Verdict) {
 		return
 	}
 	card := cards[0]
-	if card.Reply.Kind == agent.Ask && verdict == agent.Approve {
+	switch {
+	case card.Reply.Kind == agent.Ask && verdict == agent.Approve:
 		verdict = agent.AnswerIt
+	case len(card.Reply.Choices) > 1 && card.Reply.Kind == agent.Notice:
+		verdict = agent.Deny // whether to run again what may have run
 	}
 	p.pass(agent.Message{
 		Provenance: agent.Decided, From: agent.Person{ID: card.Person, Name: "ann"},

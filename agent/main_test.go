@@ -85,6 +85,16 @@ func open(t testing.TB) memory.Store {
 	return store
 }
 
+// leaveUnknown lets everything come to rest, and leaves calls alone whose outcome is unknown.
+func leaveUnknown(w *agenttest.World) {
+	for _, r := range agenttest.Only(w.Rest(), agent.Notice) {
+		if len(r.Choices) > 1 {
+			w.Decide(r.ID, agent.AnswerIt, agent.ChoiceLeave)
+			w.Rest()
+		}
+	}
+}
+
 // fresh makes a world over a new store.
 func fresh(t testing.TB, script agenttest.Script, tools ...agent.Tool) (*agenttest.World, *agenttest.Model) {
 	t.Helper()

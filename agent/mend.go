@@ -12,7 +12,10 @@ func (a *actor) mend() error {
 	if t == nil || t.waiting {
 		return nil
 	}
-	if err := a.beginRun("restart"); err != nil {
+	if t.restarts >= maxRestarts {
+		return a.giveUp()
+	}
+	if err := a.beginRun(whyRestart); err != nil {
 		return err
 	}
 	if t.asked != nil {
@@ -20,34 +23,106 @@ func (a *actor) mend() error {
 			return err
 		}
 	}
-	var unknown []string
 	for _, c := range t.batch {
-		if c.begun && !c.done && c.ran {
-			if err := a.answer(c, resultLost, true); err != nil {
-				return err
-			}
-			continue
+		if !c.begun || c.done || c.effect != Effectful {
+			continue // reads that had begun are simply run again
 		}
-		if c.begun && !c.done && c.effect == Effectful {
-			unknown = append(unknown, c.Name)
-			if err := a.answer(c, interrupted, true); err != nil {
-				return err
-			}
-		}
-	}
-	if unknown == nil {
-		return nil // reads that had begun are simply run again
-	}
-	for _, c := range t.open() {
-		if err := a.answer(c, "not run, not started: an earlier call was interrupted and its outcome is unknown", true); err != nil {
+		if err := a.mendCall(c); err != nil {
 			return err
 		}
 	}
-	for _, name := range unknown {
-		a.tellUnknown(name, t.address)
+	return nil
+}
+
+// maxRestarts is how many times a turn is taken up again after the program ended in the middle of it.
+const maxRestarts = 3
+
+// whyRestart begins a run after the program ended in the middle of one.
+const whyRestart = "restart"
+
+// giveUp ends a turn in whose middle the program keeps ending.
+func (a *actor) giveUp() error {
+	if a.state.turn.asked != nil {
+		asked := a.state.turn.asked
+		if err := a.lose(asked, asked.Reserve, true, "the program ended while the model was asked"); err != nil {
+			return err
+		}
+	}
+	_, err := a.settle(&halt{reason: Failed, say: fmt.Sprintf(
+		"I gave this up: the program ended %d times while I worked on it. Say it again to have me try once more.", maxRestarts+1)}, answer{})
+	return err
+}
+
+// mendCall says what became of a call with effects that a crash cut off. Where its outcome is unknown the turn's person
+// says whether it is run again; where nobody watches it is not.
+func (a *actor) mendCall(c *call) error {
+	t := a.state.turn
+	switch {
+	case c.ran:
+		return a.answer(c, resultLost, true)
+	case t.provenance == Heartbeat || a.tools.prepare(t, c) != nil:
+		a.tellUnknown(c.Name, t.address)
+		return a.leave(c)
+	}
+	return a.askUnknown(c)
+}
+
+// The choices about a call whose outcome is unknown.
+const (
+	ChoiceAgain = "Run again"
+	ChoiceLeave = "Leave it"
+)
+
+// askUnknown tells the person that nobody knows what became of a call, and asks whether to run it again.
+func (a *actor) askUnknown(c *call) error {
+	t := a.state.turn
+	k := cardEntry{
+		Turn: t.id, Run: t.run, Card: newID(""), Call: c.ID, Tool: c.Name, Arguments: c.arguments, Policy: PolicyAsk, Asked: t.person.ID,
+		Unknown: true, Address: t.address, Expires: now().Add(a.Limits.Question),
+	}
+	if c.card != nil {
+		k.Arguments, k.Policy = c.card.Arguments, c.card.Policy
+	}
+	k.Digest = a.digest(c.tool, a.invocation(c, k.Arguments))
+	if err := a.add(k); err != nil {
+		return err
+	}
+	return a.register(k, shownUnknown(k, a.session))
+}
+
+// shownUnknown is a card about a call whose outcome is unknown.
+func shownUnknown(k cardEntry, session string) Reply {
+	return Reply{
+		Kind: Notice, Session: session, Turn: k.Turn, Run: k.Run, ID: k.Card, Text: unknownLine(k.Tool), Tool: k.Tool, Arguments: k.Arguments,
+		Choices: []string{ChoiceAgain, ChoiceLeave}, Deadline: &k.Expires,
+	}
+}
+
+// leave answers a call whose outcome stays unknown, and the calls after it, which are not begun on that ground.
+func (a *actor) leave(c *call) error {
+	if err := a.answer(c, interrupted, true); err != nil {
+		return err
+	}
+	for _, later := range a.state.turn.open() {
+		if err := a.withdraw(later, notStarted, Person{}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// unknownCall is the call of the batch whose outcome nobody knows and nobody has decided about; nil when there is none.
+func (t *turn) unknownCall() *call {
+	for _, c := range t.batch {
+		if !c.done && c.card != nil && c.card.Unknown && c.card.verdict == "" {
+			return c
+		}
+	}
+	return nil
+}
+
+// notStarted is what the model reads of calls after one whose outcome is unknown.
+const notStarted = "not run, not started: an earlier call was interrupted and its outcome is unknown"
 
 // interrupted is what the model reads of a call with effects that a crash cut off.
 const interrupted = "interrupted, outcome unknown: the program ended while this ran, so it may or may not have taken effect. It was not run again. Say so, and check before repeating it."
@@ -55,10 +130,14 @@ const interrupted = "interrupted, outcome unknown: the program ended while this 
 // resultLost is what the model reads of a call that ran and whose result went with the program.
 const resultLost = "it ran, and its result was lost when the program ended. It was not run again. Look for what it did before repeating it."
 
+// unknownLine is what a person reads of it.
+func unknownLine(tool string) string {
+	return fmt.Sprintf("I was interrupted while %s ran, and its outcome is unknown: it may or may not have taken effect. I have not run it again.", tool)
+}
+
 // tellUnknown tells the person, unasked, that nobody knows what became of a call.
 func (a *actor) tellUnknown(tool, address string) {
-	a.say(Reply{Kind: Notice, Address: address, Text: fmt.Sprintf(
-		"I was interrupted while %s ran, and its outcome is unknown: it may or may not have taken effect. I have not run it again.", tool)})
+	a.say(Reply{Kind: Notice, Address: address, Text: unknownLine(tool)})
 }
 
 // open are the calls of the batch that have not begun and have no result.

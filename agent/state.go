@@ -53,6 +53,7 @@ type turn struct {
 	uncounted           int  // the most that those can be
 	before              use  // what was used before the present allowance was granted
 	empties             int  // answers in a row that said nothing
+	restarts            int  // runs after the program ended in the middle, since a person last said or decided something
 	spent               Money
 	failures            int // steps in a row in which every call failed
 	repeats             repeats
@@ -118,7 +119,7 @@ func (s *state) apply(e entry, at time.Time) {
 		s.planned = false
 		if t != nil {
 			t.owed = append(t.owed, e.Owed...)
-			t.repeats, t.said = repeats{}, nil
+			t.repeats, t.said, t.restarts = repeats{}, nil, 0
 		}
 		if !e.Mark.IsZero() {
 			s.marked = e.Mark
@@ -132,6 +133,9 @@ func (s *state) apply(e entry, at time.Time) {
 		if t != nil {
 			t.run, t.runBegan, t.waiting = e.Run, at, false
 			t.runs++
+			if e.Why == whyRestart {
+				t.restarts++
+			}
 		}
 	case *modelAskedEntry:
 		if t != nil {
@@ -327,6 +331,9 @@ func (s *state) decided(e *decidedEntry, at time.Time) {
 	k := s.cards[e.Card]
 	if k == nil {
 		return
+	}
+	if s.turn != nil {
+		s.turn.restarts = 0
 	}
 	k.verdict, k.by, k.at, k.text = e.Verdict, Person{ID: e.By, Name: e.Name}, at, e.Text
 	if s.turn != nil {

@@ -83,6 +83,9 @@ func (a *actor) interject(words []letter) error {
 	for i, l := range words {
 		said[i] = l.Text
 	}
+	if c := a.state.turn.unknownCall(); c != nil { // said instead of a choice about it
+		return a.withdraw(c, strings.Join(said, "\n"), words[0].From)
+	}
 	for _, c := range a.state.turn.open() {
 		if err := a.withdraw(c, "not run: the person said: "+strings.Join(said, "\n"), words[0].From); err != nil {
 			return err

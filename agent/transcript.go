@@ -72,6 +72,9 @@ func shown(e entry) (Reply, bool) {
 }
 
 func shownCard(e *cardEntry) Reply {
+	if e.Unknown {
+		return shownUnknown(*e, "")
+	}
 	if !e.Question {
 		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires}
 	}
