@@ -20,7 +20,8 @@ type Adapter interface {
 	// everything it began has ended. It acknowledges a thing to its platform only after in has returned without an error.
 	Listen(ctx context.Context, in Receiver) error
 	// Say says one reply in its conversation, and returns the platform's name for what was said, if it can be changed
-	// or referred to later. An error that is not a [*SendError] is taken as passing.
+	// or referred to later. It returns nil only when the platform has taken it. An error that is not a [*SendError] is
+	// taken as passing and, where sends can be in doubt, as unsure.
 	Say(ctx context.Context, d Delivery) (receipt string, err error)
 }
 
@@ -37,6 +38,9 @@ type Delivery struct {
 	Key string
 	// Earlier is, for a mark about a card, the receipt that the card got in this conversation; "" when unknown.
 	Earlier string
+	// Doubtful is when a try under this key began of which nobody knows what became, perhaps in an earlier process; zero
+	// when there was none. Adapters that find out see to it that what the try has said is not said again.
+	Doubtful time.Time
 }
 
 // Abilities is what a platform can show. The hub words commands by Slash; an adapter itself keeps to the others when it
@@ -48,10 +52,28 @@ type Abilities struct {
 	Reactions bool // a receipt can be put on the very message it is about
 	Private   bool // one person can be told something in a shared place
 	TextLimit int  // characters of one message; 0 for no limit
+	Doubt     Doubt
 	// Slash is what stands before a chat command: "/" where commands are typed as text, "" where a command is
 	// the word "nudge" and then its own.
 	Slash string
 }
+
+// Doubt is what an adapter can do about a reply of which nobody knows whether it was said, because the answer of the
+// platform was lost or the program was killed before it came.
+type Doubt int
+
+// The kinds of doubt.
+const (
+	// NoDoubt is for adapters that say things themselves, such as on a terminal, and have no answer to wait for. What
+	// was said when the program was killed may be said again.
+	NoDoubt Doubt = iota
+	// FindsOut is for adapters that may be given a reply again under the same key, and see to it that it stands there
+	// once: they look, or their platform knows the key. One that cannot this time returns a [SendError] that is Blind.
+	FindsOut
+	// CannotTell is for all others. They get such a reply once more, under another key and with words before it that say
+	// that it may be a repeat.
+	CannotTell
+)
 
 // Event is what an adapter heard. One of Text, Click and Stop says what.
 type Event struct {
@@ -93,7 +115,11 @@ type SendError struct {
 	// Gone is true when no later try can succeed: the conversation or the person is not there any more.
 	Gone bool
 	// Closed is true when the adapter can say nothing more in this process. The reply is kept for another.
-	Closed     bool
+	Closed bool
+	// Unsure is true when the reply, or a part of it, may have been said all the same.
+	Unsure bool
+	// Blind is true when a doubtful delivery was not said, because the adapter cannot find out whether it was before.
+	Blind      bool
 	RetryAfter time.Duration // what the platform asked for; 0 when it did not
 	Err        error
 }

@@ -17,8 +17,8 @@ import (
 // message with buttons carries besides them. Nothing in it is hidden: characters that are not seen are written out.
 func CardText(r agent.Reply) string {
 	var b strings.Builder
-	if r.Kind == agent.Notice {
-		return fmt.Sprintf("%s  (/approve %s)", Visible(r.Text), r.ID)
+	if r.IsOffer() {
+		return Visible(r.Text) + offered(r)
 	}
 	if r.Kind == agent.Ask {
 		fmt.Fprintf(&b, "%s", Visible(r.Text))
@@ -42,6 +42,14 @@ func CardText(r agent.Reply) string {
 	}
 	fmt.Fprintf(&b, ".  /approve %s   /deny %s [reason]   /edit %s {arguments}", r.ID, r.ID, r.ID)
 	return b.String()
+}
+
+// offered are the commands that stand for the choices of an offer: the first approves it, the second does not.
+func offered(r agent.Reply) string {
+	if len(r.Choices) == 1 {
+		return fmt.Sprintf("  (/approve %s)", r.ID)
+	}
+	return fmt.Sprintf("\n%s: /approve %s   %s: /deny %s", r.Choices[0], r.ID, r.Choices[1], r.ID)
 }
 
 // indented is an object a line for each value, with nothing escaped that JSON does not demand.

@@ -167,7 +167,7 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			switch {
 			case !h.agent.MayDecide(w, person):
-			case w.Reply.Kind == agent.Notice:
+			case w.Reply.IsOffer() && len(w.Reply.Choices) == 1:
 				offers = append(offers, w.Reply.ID)
 			default:
 				cards = append(cards, w.Reply.ID)
@@ -333,7 +333,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		}
 		waiting := 0
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, e.From.ID) && w.Reply.Kind != agent.Notice {
+			if h.agent.MayDecide(w, e.From.ID) && (!w.Reply.IsOffer() || len(w.Reply.Choices) > 1) {
 				waiting++
 			}
 			return nil

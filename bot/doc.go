@@ -2,7 +2,9 @@
 //
 // An [Adapter] speaks one platform. The [Hub] connects adapters with the agent: what an adapter hears is checked,
 // committed to the store and only then acknowledged ([Hub.Receive]); what the agent says lies in the store's outbox
-// until the adapter that serves its conversation has said it, in order for each conversation. Chat commands are answered here
+// until the adapter that serves its conversation has said it, in order for each conversation (outgoing.go). Before a try it
+// is noted as being sent, so that after a crash it is known to be in doubt, and said again only so that nobody takes it for
+// new (delivery.go); what cannot be said is kept as a [DeadLetter]. Chat commands are answered here
 // (command.go), and what a card says is made here (card.go), so that no platform shows another text than the others.
 //
 // Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.

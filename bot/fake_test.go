@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	platform string
 	slash    string
+	doubt    bot.Doubt
 	home     string                                           // if set, the only conversation that it serves
 	fail     func(d bot.Delivery, try int) error              // if set, may refuse the nth try of a delivery
 	hold     func(d bot.Delivery)                             // if set, may let a delivery take its time
@@ -45,7 +46,7 @@ func (f *fake) Platform() string { return f.platform }
 
 func (f *fake) Serves(address string) bool { return f.home == "" || address == f.home }
 
-func (f *fake) Abilities() bot.Abilities { return bot.Abilities{Slash: f.slash} }
+func (f *fake) Abilities() bot.Abilities { return bot.Abilities{Slash: f.slash, Doubt: f.doubt} }
 
 func (f *fake) Listen(ctx context.Context, in bot.Receiver) error {
 	f.once.Do(func() { close(f.listens) })
@@ -234,6 +235,19 @@ func send(t *testing.T, store memory.Store, replies ...agent.Reply) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// deadLetters are those that are kept.
+func deadLetters(t *testing.T, store memory.Store) (total int, letters []bot.DeadLetter) {
+	t.Helper()
+	err := store.View(context.Background(), func(tx memory.Tx) (err error) {
+		total, letters, err = bot.DeadLetters(tx, 10_000)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return total, letters
 }
 
 // outbox is what lies in the outbox, with its state.

@@ -23,6 +23,8 @@ type Config struct {
 	// FirstWait is the time before the second try to say something that could not be said; it doubles with each try
 	// after that, up to a minute. 0 means a second.
 	FirstWait time.Duration
+	// Grace is for how long at the end what is left is still said. 0 means three seconds.
+	Grace time.Duration
 	// Ending, if set, is called by Serve when nobody listens any more: it lets what runs come to an end.
 	Ending func()
 	// Rescheduled, if set, is called after heartbeats were resumed. It must not block.
@@ -46,9 +48,11 @@ type Hub struct {
 	cursor   uint64            // the last parcel that was looked at
 	live     []placed          // progress that is not queued yet
 	progress int               // how much there has been
-	taken    map[uint64]bool   // parcels that are in a queue or being said
+	taken    map[uint64]bool   // parcels that are in a queue or being said, and those of free
+	free     []uint64          // parcels that left their queue since the last look at the outbox
 	asked    int               // looks asked for
 	looked   int               // of these, how many were begun and have ended
+	alarmed  int               // the look that was asked for by the hub's own last words
 	ended    bool              // nothing more is queued
 	serving  sync.WaitGroup
 }
@@ -58,7 +62,7 @@ const (
 	firstWait = time.Second
 	longest   = time.Minute
 	sayFor    = 24 * time.Hour
-	drainTime = 3 * time.Second // for what is left to be said at the end
+	endGrace  = 3 * time.Second
 )
 
 // NewHub returns a Hub that does nothing yet. Its [Hub.Outgoing] and [Hub.Live] are for the agent's config.
@@ -68,6 +72,9 @@ func NewHub(c Config) *Hub {
 	}
 	if c.FirstWait <= 0 {
 		c.FirstWait = firstWait
+	}
+	if c.Grace <= 0 {
+		c.Grace = endGrace
 	}
 	h := &Hub{Config: c, look: make(chan struct{}, 1), ending: make(chan struct{}), queues: map[string]*queue{}, taken: map[uint64]bool{}, closed: map[Adapter]bool{}}
 	h.quiet = sync.NewCond(&h.mu)
@@ -97,7 +104,7 @@ func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) e
 	if h.Ending != nil {
 		h.Ending()
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.Grace)
 	defer cancel()
 	if err := h.Drain(grace, nil); err != nil {
 		h.Log.Warn("not everything could be said before the end; it is kept for the next start")

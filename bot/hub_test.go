@@ -178,8 +178,12 @@ func TestGivenUp(t *testing.T) {
 				s := serve(t, store, bot.Config{}, f)
 				s.put(annHome, "lost", "kept")
 				s.rest()
-				if f.texts(annHome) != "kept" || outbox(t, store) != "lost dead" {
-					t.Errorf("said %q, outbox %q", f.texts(annHome), outbox(t, store))
+				total, letters := deadLetters(t, store)
+				if f.texts(annHome) != "kept" || total != 1 || letters[0].Text != "lost" || letters[0].Reason == "" || !letters[0].At.Equal(time.Now()) {
+					t.Errorf("said %q, dead letters %+v", f.texts(annHome), letters)
+				}
+				if left := outbox(t, store); strings.Count(left, "gave up") != 1 || strings.Contains(left, "lost") {
+					t.Errorf("besides what the owner is told, the outbox has %q", left)
 				}
 				s.end()
 				next := newFake()
@@ -502,7 +506,7 @@ func TestAnAdapterThatFails(t *testing.T) {
 	}
 }
 
-// TestUnreadableParcel passes over what cannot be read.
+// TestUnreadableParcel passes over what cannot be read, and keeps that it was there.
 func TestUnreadableParcel(t *testing.T) {
 	store := openStore(t)
 	err := store.Update(context.Background(), func(tx memory.Tx) error {
@@ -516,8 +520,9 @@ func TestUnreadableParcel(t *testing.T) {
 	s := serve(t, store, bot.Config{}, f)
 	s.put(annHome, "readable")
 	s.rest()
-	if got := f.texts(annHome); got != "readable" {
-		t.Errorf("said %q", got)
+	total, letters := deadLetters(t, store)
+	if got := f.texts(annHome); got != "readable" || total != 1 || letters[0].Conversation != annHome {
+		t.Errorf("said %q, dead letters %+v", got, letters)
 	}
 }
 

@@ -2,8 +2,6 @@ package bot
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,14 +12,7 @@ import (
 
 // queue is what one conversation has to be told, in order.
 type queue struct {
-	items []item
-}
-
-// item is a parcel of the outbox, or progress, which is in none.
-type item struct {
-	adapter Adapter
-	parcel  uint64 // 0 for progress
-	reply   agent.Reply
+	items []*item
 }
 
 // Outgoing says that there may be something in the outbox. It does not block.
@@ -76,7 +67,7 @@ func (h *Hub) enqueueLive(before uint64, number int) {
 		r := h.live[0].reply
 		h.live = h.live[1:]
 		if adapter := h.serves(r.Address); adapter != nil {
-			h.enqueue(item{adapter: adapter, reply: r})
+			h.enqueue(&item{adapter: adapter, reply: r})
 		}
 	}
 }
@@ -111,16 +102,21 @@ func (h *Hub) serves(address string) Adapter {
 	return found
 }
 
-// pump brings what lies in the outbox to its conversations' queues until ctx ends; then it waits for what is being said.
+// pump brings what lies in the outbox to its conversations' queues until ctx ends.
 func (h *Hub) pump(ctx context.Context) {
+	hour := time.NewTicker(time.Hour)
+	defer hour.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-hour.C:
+			h.age(ctx) // and look, in case that failed
 		case <-h.look:
 		}
 		h.mu.Lock()
-		asked, cursor, progress := h.asked, h.cursor, h.progress
+		asked, cursor, progress, free := h.asked, h.cursor, h.progress, h.free
+		h.free = nil
 		h.mu.Unlock()
 		var parcels []memory.Parcel
 		err := h.Store.View(ctx, func(tx memory.Tx) error {
@@ -133,7 +129,7 @@ func (h *Hub) pump(ctx context.Context) {
 		if err != nil {
 			h.Log.Error("cannot look into the outbox", "error", err)
 		}
-		h.dispatch(cursor, parcels)
+		h.dispatch(cursor, parcels, free)
 		h.mu.Lock()
 		h.enqueueLive(0, progress) // whatever it came behind was in this look
 		h.looked = asked
@@ -143,10 +139,14 @@ func (h *Hub) pump(ctx context.Context) {
 }
 
 // dispatch queues what was found in the outbox behind cursor. If an adapter came since, the cursor was set back and all
-// is looked at again, so that what lay there before comes first.
-func (h *Hub) dispatch(cursor uint64, parcels []memory.Parcel) {
+// is looked at again, so that what lay there before comes first. free are the parcels that were in no queue any more
+// before the look: what the look says of them is what is so. Of those that left one during it, it may be out of date.
+func (h *Hub) dispatch(cursor uint64, parcels []memory.Parcel, free []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, id := range free {
+		delete(h.taken, id)
+	}
 	if h.cursor != cursor {
 		return
 	}
@@ -154,21 +154,19 @@ func (h *Hub) dispatch(cursor uint64, parcels []memory.Parcel) {
 		h.enqueueLive(p.ID, 0)
 		h.cursor = p.ID
 		adapter := h.serves(p.Conversation)
-		if adapter == nil || p.State == stateDead || h.taken[p.ID] {
+		if adapter == nil || h.taken[p.ID] {
 			continue
 		}
-		r, err := agent.ReadReply(p)
-		if err != nil {
-			h.Log.Error("cannot read what lies in the outbox", "error", err)
-			continue
-		}
+		it := &item{adapter: adapter, parcel: p.ID, fate: readFate(p.State)}
+		it.reply, it.spoilt = agent.ReadReply(p)
+		it.reply.Address = p.Conversation
 		h.taken[p.ID] = true
-		h.enqueue(item{adapter, p.ID, r})
+		h.enqueue(it)
 	}
 }
 
 // enqueue adds to a conversation's queue and lets it be worked off. The caller holds mu.
-func (h *Hub) enqueue(it item) {
+func (h *Hub) enqueue(it *item) {
 	if h.ended {
 		return
 	}
@@ -181,164 +179,30 @@ func (h *Hub) enqueue(it item) {
 	q.items = append(q.items, it)
 }
 
-// deliver says what a conversation's queue holds until it is empty. What was said leaves the outbox as soon as
-// nothing else waits behind it.
-func (h *Hub) deliver(address string, q *queue) {
-	var said []spoken
-	for {
-		h.mu.Lock()
-		if h.ended {
-			q.items = nil
-		}
-		if len(q.items) == 0 && len(said) == 0 {
-			delete(h.queues, address)
-			h.quiet.Broadcast()
-			h.mu.Unlock()
-			return
-		}
-		var next *item
-		if len(q.items) > 0 {
-			next = &q.items[0]
-			q.items = q.items[1:]
-		}
-		h.mu.Unlock()
-		// A mark about a card needs the card's receipt, which is kept when the card leaves the outbox.
-		if next == nil || len(said) >= 16 || next.reply.Kind == agent.DecidedMark && len(said) > 0 {
-			h.settle(said)
-			said = nil
-		}
-		if next == nil {
-			continue
-		}
-		if receipt, ok := h.say(*next); ok && next.parcel != 0 {
-			said = append(said, spoken{*next, receipt})
-		}
-	}
-}
-
-// spoken is what was said and is still in the outbox.
-type spoken struct {
-	item
-	receipt string
-}
-
-// tableReceipts keeps where cards stand: conversation and card → the platform's name for the message.
-const tableReceipts = "receipt"
-
-func receiptKey(r agent.Reply) string { return r.ID + " " + r.Address }
-
-// settle takes what was said out of the outbox, and keeps the receipts of cards for the marks about them.
-func (h *Hub) settle(said []spoken) {
-	err := h.Store.Update(context.Background(), func(tx memory.Tx) error {
-		for _, s := range said {
-			if err := tx.Outbox().Remove(s.parcel); err != nil {
-				return err
-			}
-			if s.receipt == "" || s.reply.ID == "" || !s.reply.IsCard() {
-				continue
-			}
-			if err := tx.Table(tableReceipts).Put(receiptKey(s.reply), []byte(s.receipt)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		h.Log.Error("what was said could not be taken out of the outbox; it may be said again", "error", err)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range said {
-		delete(h.taken, s.parcel)
-	}
-}
-
-// earlier is the receipt of the card that a mark is about.
-func (h *Hub) earlier(r agent.Reply) (receipt string) {
-	if r.Kind != agent.DecidedMark || r.ID == "" {
-		return ""
-	}
-	err := h.Store.View(context.Background(), func(tx memory.Tx) error {
-		data, _, err := tx.Table(tableReceipts).Get(receiptKey(r))
-		receipt = string(data)
-		return err
-	})
-	if err != nil {
-		h.Log.Error("cannot look up where a card stands", "card", r.ID, "error", err)
-	}
-	return receipt
-}
-
-// stateDead marks a parcel that was given up.
-const stateDead = "dead"
-
-// say says one thing, with as many tries as it takes, and reports whether it was said.
-func (h *Hub) say(it item) (receipt string, said bool) {
-	d := Delivery{Reply: it.reply, Earlier: h.earlier(it.reply)}
-	if it.parcel != 0 {
-		d.Key = fmt.Sprint("parcel-", it.parcel)
-	}
-	wait := h.FirstWait
-	for began := time.Now(); ; {
-		receipt, err := it.adapter.Say(context.Background(), d)
-		if err == nil {
-			for _, other := range h.others(it.reply.Address, it.adapter) {
-				if _, err := other.Say(context.Background(), d); err != nil {
-					h.Log.Warn("another place of a conversation could not be told", "conversation", it.reply.Address, "error", err)
-				}
-			}
-			return receipt, true
-		}
-		var send *SendError
-		errors.As(err, &send)
-		switch {
-		case it.parcel == 0:
-			return "", false // progress may be dropped
-		case send != nil && send.Closed, !h.attached(it.adapter):
-			if it.adapter = h.close(it); it.adapter == nil {
-				return "", false
-			}
-			continue
-		case send != nil && send.Gone, time.Since(began) >= sayFor:
-			h.Log.Error("gave up saying something", "kind", it.reply.Kind, "conversation", it.reply.Address, "error", err)
-			h.bury(it)
-			return "", false
-		}
-		if send != nil && send.RetryAfter > 0 {
-			wait = send.RetryAfter
-		}
-		pause := time.NewTimer(wait)
-		select {
-		case <-pause.C:
-		case <-h.ending: // the parcel stays in the outbox for the next start
-			pause.Stop()
-			return "", false
-		}
-		wait = min(2*wait, longest)
-	}
-}
-
-// close gives nothing more to an adapter that can say nothing more. It returns another that can speak in the
-// conversation; nil if there is none, and then the parcel is left for one that comes later.
-func (h *Hub) close(it item) (other Adapter) {
+// close gives nothing more to an adapter that can say nothing more, and the item to another that can speak in the
+// conversation. If there is none, it is left for one that comes later.
+func (h *Hub) close(it *item) (goesOn bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if slices.Contains(h.adapters, it.adapter) {
 		h.closed[it.adapter] = true
 	}
-	if other = h.serves(it.reply.Address); other == nil {
+	other := h.serves(it.reply.Address)
+	if other == nil {
 		h.leave(it)
+		return false
 	}
-	return other
+	it.adapter = other
+	return true
 }
 
 // leave lets a parcel and all that is queued behind it lie in the outbox, so that the next adapter gets them in their
 // order. The caller holds mu.
-func (h *Hub) leave(it item) {
-	delete(h.taken, it.parcel)
+func (h *Hub) leave(it *item) {
 	q := h.queues[it.reply.Address]
+	h.free = append(h.free, it.parcel)
 	for _, behind := range q.items {
-		delete(h.taken, behind.parcel)
+		h.free = append(h.free, behind.parcel)
 	}
 	q.items = nil
 }
@@ -348,22 +212,6 @@ func (h *Hub) attached(adapter Adapter) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Contains(h.adapters, adapter)
-}
-
-// bury keeps what could not be said, marked as given up.
-func (h *Hub) bury(it item) {
-	err := h.Store.Update(context.Background(), func(tx memory.Tx) error {
-		return tx.Outbox().List(it.parcel-1, func(p memory.Parcel) error {
-			if p.ID != it.parcel {
-				return memory.ErrStop
-			}
-			p.State = stateDead
-			return errors.Join(tx.Outbox().Set(p), memory.ErrStop)
-		})
-	})
-	if err != nil {
-		h.Log.Error("cannot mark what was given up", "error", err)
-	}
 }
 
 // Drain returns when everything has been said that the running adapters can say in conversations for which want is
@@ -377,7 +225,7 @@ func (h *Hub) Drain(ctx context.Context, want func(address string) bool) error {
 	defer stop()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for asked := h.asked; ctx.Err() == nil && !h.ended && (h.looked < asked || h.speaks(want)); {
+	for asked := h.asked; ctx.Err() == nil && !h.ended && (h.looked < max(asked, h.alarmed) || h.speaks(want)); {
 		h.quiet.Wait()
 	}
 	return ctx.Err()

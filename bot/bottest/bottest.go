@@ -116,6 +116,25 @@ type Flaky interface {
 	FailSends(n int)
 }
 
+// Forgetful is a Rig whose platform can show what the adapter says without telling it so.
+type Forgetful interface {
+	// LoseAnswers lets the next n things that the adapter says be shown, and the answers to it be lost.
+	LoseAnswers(n int)
+}
+
+// Limiter is a Rig whose platform may be asked for too much.
+type Limiter interface {
+	// LimitSends refuses the next n tries to say something, because there were too many, without anything being shown.
+	// The wait that is asked for should be short.
+	LimitSends(n int)
+}
+
+// Refuser is a Rig whose platform can refuse a thing for good.
+type Refuser interface {
+	// RefuseSends refuses the next n tries to say something, as if the conversation were not there any more.
+	RefuseSends(n int)
+}
+
 // Dropper is a Rig whose platform has a link that can be cut.
 type Dropper interface {
 	// DropLink cuts the link. The adapter is expected to link anew by itself; what is said meanwhile is delivered then.
@@ -148,6 +167,11 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"stop ends the work", stopWork},
 		{"a correction gets its receipts", steer},
 		{"a failed reply is said later", failedReply},
+		{"a reply that was held up is said in its order", limitedReply},
+		{"a reply whose answer was lost is said once", lostAnswer},
+		{"a refused reply is kept as a dead letter", refusedReply},
+		{"a crash in the middle of a send says nothing twice unlabelled", crashedSend},
+		{"a crash before a send loses nothing", crashedBefore},
 		{"a cut link comes back", droppedLink},
 		{"the outbox outlives a restart", outboxAfterRestart},
 		{"a turn outlives a restart", turnAfterRestart},

@@ -30,7 +30,9 @@ type world struct {
 	tools *tools
 	asked int    // times that Ann asked whether that is all
 	slash string // what stands before a command in a direct conversation
+	doubt bot.Doubt
 
+	grace  time.Duration // of the hub's end; 0 for the usual
 	hub    *bot.Hub
 	agent  *agent.Agent
 	stop   context.CancelFunc
@@ -60,7 +62,7 @@ func (w *world) start() {
 	if w.who.Bob.ID != "" {
 		allow = append(allow, string(w.who.Bob.ID))
 	}
-	w.hub = bot.NewHub(bot.Config{Store: w.store, Allow: allow, Model: "scripted", FirstWait: time.Millisecond})
+	w.hub = bot.NewHub(bot.Config{Store: w.store, Allow: allow, Model: "scripted", FirstWait: time.Millisecond, Grace: w.grace})
 	ag, err := agent.New(agent.Config{
 		Store: w.store, Model: w.model, Spec: agent.ModelSpec{Name: "scripted", Window: 100_000, MaxOutput: 1000},
 		Tools: w.tools.all(), Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3},
@@ -73,6 +75,7 @@ func (w *world) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	adapter := w.rig.Adapter(Program{Store: w.store, Rest: w.rest})
+	w.doubt = adapter.Abilities().Doubt
 	if w.slash = adapter.Abilities().Slash; w.slash == "" {
 		w.slash = "nudge "
 	}

@@ -83,12 +83,12 @@ func (s *Slack) cardBlocks(r agent.Reply, file string) []slack.Block {
 // body is what a card says, without its last line: who may decide is shown in another way, and the buttons stand for the
 // commands.
 func body(r agent.Reply) string {
+	if r.IsOffer() {
+		return bot.Visible(r.Text)
+	}
 	text, last := bot.CardText(r), "\n"+strings.Join(r.MayDecide, ", ")+" may decide"
-	switch r.Kind {
-	case agent.Ask:
+	if r.Kind == agent.Ask {
 		last = "\nReply here, or:"
-	case agent.Notice:
-		last = "  (/approve "
 	}
 	if at := strings.LastIndex(text, last); at > 0 {
 		return text[:at]

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"nudge/bot"
 )
 
 const (
 	// metadataType is the event type of the metadata that each message carries.
 	metadataType = "nudge_reply"
-	// lookBack is how far back a message of an earlier process is looked for, and skew how far Slack's clock and ours
-	// may be apart.
-	lookBack = 24 * time.Hour
+	// lookBack is how far back a card is looked for, and skew how far Slack's clock and ours may be apart.
+	lookBack = 30 * 24 * time.Hour
 	skew     = time.Minute
 	lookPage = 200
 	mostPage = 5
@@ -62,36 +63,41 @@ func readMark(m slack.SlackMetadata) (mark, string, bool) {
 	return mark{key, part, digest}, card, key != "" || card != ""
 }
 
-// ledger knows which messages of which replies stand in Slack, as far as that matters: of replies that are not wholly
-// said, and of conversations in which an earlier process may have said something that it could not note down.
+// ledger knows which messages of which replies stand in Slack, for replies that are not wholly said.
 type ledger struct {
-	started time.Time
-
-	mu      sync.Mutex
-	tries   map[string]*try            // by key
-	checked map[string]bool            // conversations in which nothing of an earlier process is left to find
-	past    map[string]map[mark]string // by conversation: what was found there, mark → ts
+	mu    sync.Mutex
+	tries map[string]*try // by key
 }
 
 // try is a reply that is being said.
 type try struct {
 	said   map[mark]string // → ts
+	files  map[string]bool // by name
 	unsure time.Time       // when the first message was sent whose fate is not known
 }
 
-func newLedger(now time.Time) *ledger {
-	return &ledger{started: now, tries: map[string]*try{}, checked: map[string]bool{}, past: map[string]map[mark]string{}}
+func newLedger() *ledger { return &ledger{tries: map[string]*try{}} }
+
+// of gives what is known of the tries of a reply. Those of an earlier process, of which nothing is known, make it unsure.
+func (l *ledger) of(d bot.Delivery) *try {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tries[d.Key]
+	if t == nil {
+		t = &try{said: map[mark]string{}, files: map[string]bool{}, unsure: d.Doubtful}
+	}
+	if d.Key != "" {
+		l.tries[d.Key] = t
+	}
+	return t
 }
 
-func (l *ledger) of(key string) *try {
+// partly reports whether something of a reply was said, or may have been.
+func (l *ledger) partly(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tries[key]
-	if t == nil {
-		t = &try{said: map[mark]string{}}
-		l.tries[key] = t
-	}
-	return t
+	return t != nil && (len(t.said) > 0 || len(t.files) > 0 || !t.unsure.IsZero())
 }
 
 func (l *ledger) forget(key string) {
@@ -100,47 +106,24 @@ func (l *ledger) forget(key string) {
 	delete(l.tries, key)
 }
 
-// old reports whether an earlier process may have said something in a conversation.
-func (l *ledger) old(p place) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.checked[p.String()] {
-		return false
+// doubt notes that what was sent just now may have been said in spite of an error.
+func (t *try) doubt(err error) {
+	if unsure(err) && t.unsure.IsZero() {
+		t.unsure = time.Now()
 	}
-	return p.thread == "" || instant(p.thread).Before(l.started.Add(skew))
-}
-
-func (l *ledger) pastOf(address string) (past map[mark]string, known bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	past, known = l.past[address]
-	return past, known
-}
-
-func (l *ledger) keepPast(address string, past map[mark]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.past[address] = past
-}
-
-// check takes note that a reply is new in a conversation. Replies are said in order, so those after it are new as well.
-func (l *ledger) check(address string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.checked[address] = true
-	delete(l.past, address)
 }
 
 // found is what a look into a conversation brought.
 type found struct {
 	marks map[mark]string   // → ts
 	cards map[string]string // card → ts
-	files map[string]string // file name → ts
+	files map[string]bool   // by name
+	whole bool              // nothing was left out
 }
 
 // lookUp reads what the bot has said in a conversation since an instant, as far as Slack gives it in a few pages.
 func (s *Slack) lookUp(ctx context.Context, channel, thread string, since time.Time) (found, error) {
-	f := found{map[mark]string{}, map[string]string{}, map[string]string{}}
+	f := found{marks: map[mark]string{}, cards: map[string]string{}, files: map[string]bool{}}
 	oldest := fmt.Sprintf("%d.000000", since.Unix())
 	cursor := ""
 	for range mostPage {
@@ -153,7 +136,7 @@ func (s *Slack) lookUp(ctx context.Context, channel, thread string, since time.T
 				continue
 			}
 			for _, file := range m.Files {
-				f.files[file.Name] = m.Timestamp
+				f.files[file.Name] = true
 			}
 			if mark, card, ok := readMark(m.Metadata); ok {
 				f.marks[mark] = m.Timestamp
@@ -163,6 +146,7 @@ func (s *Slack) lookUp(ctx context.Context, channel, thread string, since time.T
 			}
 		}
 		if cursor = next; cursor == "" {
+			f.whole = true
 			break
 		}
 	}

@@ -256,4 +256,22 @@ func (r *rig) FailSends(n int) {
 	}
 }
 
+func (r *rig) LoseAnswers(n int) {
+	for range n {
+		r.server.Fail("chat.postMessage", slacktest.Fault{Status: 502, Done: true})
+	}
+}
+
+func (r *rig) LimitSends(n int) {
+	for range n {
+		r.server.Fail("chat.postMessage", slacktest.Fault{RetryAfter: time.Nanosecond}) // said as 0 seconds
+	}
+}
+
+func (r *rig) RefuseSends(n int) {
+	for range n {
+		r.server.Fail("chat.postMessage", slacktest.Fault{Error: "is_archived"})
+	}
+}
+
 func (r *rig) DropLink() { r.server.Drop() }

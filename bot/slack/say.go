@@ -24,8 +24,11 @@ func (s *Slack) Say(ctx context.Context, d bot.Delivery) (receipt string, err er
 	receipt, err = s.say(ctx, p, d)
 	err = s.sendError(err)
 	var send *bot.SendError
-	if d.Key != "" && errors.As(err, &send) && send.Gone {
+	switch {
+	case err == nil, errors.As(err, &send) && (send.Gone || send.Blind):
 		s.ledger.forget(d.Key)
+	case send != nil:
+		send.Unsure = s.ledger.partly(d.Key)
 	}
 	return receipt, err
 }
@@ -108,9 +111,7 @@ func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []po
 		ts, said := t.said[mark]
 		if !said {
 			if ts, err = s.post(ctx, channel, p.thread, mark, m); err != nil {
-				if unsure(err) && t.unsure.IsZero() {
-					t.unsure = time.Now()
-				}
+				t.doubt(err)
 				return "", fmt.Errorf("post message %d of %d in %s: %w", part+1, len(posts), channel, err)
 			}
 			t.said[mark] = ts
@@ -119,46 +120,28 @@ func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []po
 			receipt = message{channel, ts}.String()
 		}
 	}
-	s.ledger.forget(d.Key)
 	return receipt, nil
 }
 
-// recall gives what is known of earlier tries of a reply, after a look into the conversation where that may find more.
+// recall gives what is known of earlier tries of a reply, after a look into the conversation where one is in doubt.
 func (s *Slack) recall(ctx context.Context, p place, d bot.Delivery, channel string) (*try, error) {
-	if d.Key == "" {
-		return &try{said: map[mark]string{}}, nil
-	}
-	t, address := s.ledger.of(d.Key), p.String()
-	if !t.unsure.IsZero() {
-		f, err := s.lookUp(ctx, channel, p.thread, t.unsure.Add(-skew))
-		if err != nil {
-			return t, err
-		}
-		maps.Copy(t.said, f.marks)
-		t.unsure = time.Time{}
-	}
-	if !s.ledger.old(p) {
+	t := s.ledger.of(d)
+	if t.unsure.IsZero() {
 		return t, nil
 	}
-	past, known := s.ledger.pastOf(address)
-	if !known {
-		f, err := s.lookUp(ctx, channel, p.thread, s.ledger.started.Add(-lookBack))
-		if err != nil && (retryAfter(err) > 0 || unsure(err)) {
-			return t, err
-		}
-		// Where Slack does not let the bot look, it is better to say a thing twice than never.
-		past = f.marks
-		s.ledger.keepPast(address, past)
+	f, err := s.lookUp(ctx, channel, p.thread, t.unsure.Add(-skew))
+	if err == nil && !f.whole {
+		err = &bot.SendError{Blind: true, Err: fmt.Errorf("too much was said in %s since %v to look through", channel, t.unsure)}
+	} else if code(err) != "" && !unsure(err) && !lasting(err) {
+		// Slack does not let the bot look there, and will not later.
+		err = &bot.SendError{Blind: true, Err: err}
 	}
-	hit := false
-	for mark, ts := range past {
-		if mark.key == d.Key {
-			t.said[mark], hit = ts, true
-		}
+	if err != nil {
+		return t, err
 	}
-	if !hit {
-		s.ledger.check(address)
-	}
+	maps.Copy(t.said, f.marks)
+	maps.Copy(t.files, f.files)
+	t.unsure = time.Time{}
 	return t, nil
 }
 
@@ -203,20 +186,9 @@ func (s *Slack) attach(ctx context.Context, p place, d bot.Delivery, name, text 
 	if err != nil {
 		return err
 	}
-	there := mark{d.Key, -1, name}
-	t := s.ledger.of(d.Key)
-	if _, done := t.said[there]; done && d.Key != "" {
-		return nil
-	}
-	if !t.unsure.IsZero() || s.ledger.old(p) {
-		f, err := s.lookUp(ctx, channel, p.thread, s.ledger.started.Add(-lookBack))
-		if err != nil && (retryAfter(err) > 0 || unsure(err)) {
-			return err
-		}
-		if ts, ok := f.files[name]; ok {
-			t.said[there] = ts
-			return nil
-		}
+	t, err := s.recall(ctx, p, d, channel)
+	if err != nil || t.files[name] {
+		return err
 	}
 	if err := s.pace.await(ctx, channel); err != nil {
 		return err
@@ -225,17 +197,19 @@ func (s *Slack) attach(ctx context.Context, p place, d bot.Delivery, name, text 
 		Filename: name, Title: name, Content: text, FileSize: len(text), Channel: channel, ThreadTimestamp: p.thread,
 	})
 	if err != nil {
-		if unsure(err) && t.unsure.IsZero() {
-			t.unsure = time.Now()
-		}
+		t.doubt(err)
 		return fmt.Errorf("upload the file %s to %s: %w", name, channel, err)
 	}
-	t.said[there] = name
+	t.files[name] = true
 	return nil
 }
 
 // aside tells one person something in a shared place, and in direct messages if they cannot be told there.
 func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
+	t := s.ledger.of(d)
+	if !t.unsure.IsZero() {
+		return &bot.SendError{Blind: true, Err: errors.New("what only one person sees cannot be looked up")}
+	}
 	user := string(d.To)
 	user = user[strings.LastIndexByte(user, ':')+1:]
 	text := cut(escape(d.Text), textLimit)
@@ -248,8 +222,10 @@ func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
 			return err
 		}
 		_, err = s.postAll(ctx, home, d, []post{{text: text}})
+		return err
 	}
 	if err != nil {
+		t.doubt(err)
 		return fmt.Errorf("tell %s something in %s: %w", user, p.channel, err)
 	}
 	return nil
@@ -288,9 +264,9 @@ func (s *Slack) findCard(ctx context.Context, p place, id string) (message, bool
 	if err != nil || id == "" {
 		return message{}, false, err
 	}
-	f, err := s.lookUp(ctx, channel, p.thread, time.Now().Add(-30*lookBack))
+	f, err := s.lookUp(ctx, channel, p.thread, time.Now().Add(-lookBack))
 	if err != nil {
-		if retryAfter(err) > 0 || unsure(err) {
+		if limited(err) || unsure(err) {
 			return message{}, false, err
 		}
 		return message{}, false, nil

@@ -124,7 +124,7 @@ func New(c Config) (*Slack, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	timing := c.Timing.withDefaults()
-	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), ledger: newLedger(time.Now())}
+	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), ledger: newLedger()}
 	network := waiting(timing.Timeout)
 	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address),
 		slack.OptionHTTPClient(&http.Client{Timeout: timing.Timeout, Transport: network}))
@@ -179,7 +179,7 @@ func (s *Slack) Serves(address string) bool {
 
 // Abilities says what Slack can show.
 func (s *Slack) Abilities() bot.Abilities {
-	return bot.Abilities{Buttons: true, Edits: true, Threads: true, Reactions: true, Private: true, TextLimit: textLimit}
+	return bot.Abilities{Buttons: true, Edits: true, Threads: true, Reactions: true, Private: true, TextLimit: textLimit, Doubt: bot.FindsOut}
 }
 
 // Listen hears what people say until ctx ends. It returns an error when Slack refuses the tokens for good; all else it

@@ -132,8 +132,6 @@ func TestRepeatsAfterTrouble(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t, brisk)
 			address, _ := d.thread()
-			// Whatever an earlier process may have said there is not looked for, so that only this is counted.
-			d.slack.ledger.check(address)
 			d.server.Fail("chat.postMessage", slacktest.Fault{Delay: time.Nanosecond}, c.fault)
 			r := agent.Reply{Kind: agent.Final, Text: strings.Repeat("some words\n", 900), Address: address}
 			ctx, giveUp := context.WithCancel(t.Context())
@@ -149,7 +147,7 @@ func TestRepeatsAfterTrouble(t *testing.T) {
 			_, err := d.slack.Say(ctx, bot.Delivery{Reply: r, Key: "k1"})
 			giveUp()
 			var send *bot.SendError
-			if !errors.As(err, &send) || send.Gone || send.Closed || send.RetryAfter != c.fault.RetryAfter {
+			if !errors.As(err, &send) || send.Gone || send.Closed || !send.Unsure || send.Blind || send.RetryAfter != c.fault.RetryAfter {
 				t.Fatalf("the first try gives %+v", err)
 			}
 			d.tell("k1", r)
@@ -175,6 +173,7 @@ func TestRepeatsAfterTrouble(t *testing.T) {
 
 func TestAnEarlierProcessHadSaidIt(t *testing.T) {
 	d := newDesk(t, brisk)
+	begun := time.Now()
 	address, _ := d.thread()
 	long := agent.Reply{Kind: agent.Final, Text: strings.Repeat("some words\n", 700), Address: address}
 	card := agent.Reply{Kind: agent.Approval, ID: "c1", Tool: "rm", Arguments: json.RawMessage(`{}`), Address: annsDM}
@@ -183,7 +182,14 @@ func TestAnEarlierProcessHadSaidIt(t *testing.T) {
 	before := len(d.server.ByBot(shared)) + len(d.server.ByBot(slacktest.DM("U0ANN")))
 	_ = d.stop()
 	d.slack = newSlack(t, d.server, brisk)
-	got := []string{d.tell("parcel-1", long), d.tell("parcel-2", card), d.tell("parcel-3", file)}
+	again := func(key string, r agent.Reply) string {
+		receipt, err := d.slack.Say(t.Context(), bot.Delivery{Reply: r, Key: key, Doubtful: begun})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return receipt
+	}
+	got := []string{again("parcel-1", long), again("parcel-2", card), again("parcel-3", file)}
 	if !slices.Equal(got, want) {
 		t.Errorf("the receipts are %q, and were %q", got, want)
 	}
@@ -191,9 +197,44 @@ func TestAnEarlierProcessHadSaidIt(t *testing.T) {
 		t.Errorf("%d messages became %d", before, n)
 	}
 	// Another data file has the same keys for other words.
-	d.tell("parcel-1", agent.Reply{Kind: agent.Final, Text: "something else", Address: annsDM})
+	again("parcel-1", agent.Reply{Kind: agent.Final, Text: "something else", Address: annsDM})
 	if n := len(d.server.ByBot(shared)) + len(d.server.ByBot(slacktest.DM("U0ANN"))); n != before+1 {
 		t.Error("new words under an old key were not said")
+	}
+}
+
+// TestBlind says nothing where a try is in doubt and nothing can be found out.
+func TestBlind(t *testing.T) {
+	d := newDesk(t, brisk)
+	address, _ := d.thread()
+	final := agent.Reply{Kind: agent.Final, Text: "hello", Address: address}
+	aside := agent.Reply{Kind: agent.Notice, Text: "not yours", Address: address, To: "slack:T0TEST:U0BOB"}
+	for _, c := range []struct {
+		name  string
+		reply agent.Reply
+		fault slacktest.Fault
+		want  bot.SendError
+	}{
+		{"may not look", final, slacktest.Fault{Error: "missing_scope"}, bot.SendError{Blind: true}},
+		{"may not look there", final, slacktest.Fault{Error: "channel_not_found"}, bot.SendError{Blind: true}},
+		{"later", final, slacktest.Fault{RetryAfter: 2 * time.Second}, bot.SendError{Unsure: true, RetryAfter: 2 * time.Second}},
+		{"down", final, slacktest.Fault{Status: 503}, bot.SendError{Unsure: true}},
+		{"no token any more", final, slacktest.Fault{Error: "token_revoked"}, bot.SendError{Unsure: true, Closed: true}},
+		{"seen by one person only", aside, slacktest.Fault{}, bot.SendError{Blind: true}},
+	} {
+		d.server.Fail("conversations.replies", c.fault)
+		_, err := d.slack.Say(t.Context(), bot.Delivery{Reply: c.reply, Key: "k " + c.name, Doubtful: time.Now()})
+		var send *bot.SendError
+		if !errors.As(err, &send) {
+			t.Fatalf("%s: error %v", c.name, err)
+		}
+		got := *send
+		if got.Err = nil; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		if n := len(d.server.ByBot(shared)); n > 0 {
+			t.Errorf("%s: said all the same", c.name)
+		}
 	}
 }
 

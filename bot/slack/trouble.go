@@ -53,6 +53,10 @@ func fatal(err error) bool {
 	return errors.As(err, &status) && status.Code == http.StatusNotFound
 }
 
+// lasting reports whether an error is fatal for all that could be asked for: a right that is missing for one thing does
+// not take away the others.
+func lasting(err error) bool { return fatal(err) && !slices.Contains(missingCodes, code(err)) }
+
 // retryAfter is how long Slack asked to wait; 0 when it did not.
 func retryAfter(err error) time.Duration {
 	var limited *slack.RateLimitedError
@@ -62,9 +66,15 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
+// limited reports whether Slack refused a call because there were too many.
+func limited(err error) bool {
+	var limited *slack.RateLimitedError
+	return errors.As(err, &limited)
+}
+
 // unsure reports whether what was asked for may have been done in spite of the error.
 func unsure(err error) bool {
-	if err == nil || retryAfter(err) > 0 {
+	if err == nil || limited(err) {
 		return false
 	}
 	if c := code(err); c != "" {
@@ -84,8 +94,7 @@ func (s *Slack) sendError(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	// A right that is missing for one thing does not take away the others.
-	if fatal(err) && !slices.Contains(missingCodes, code(err)) {
+	if lasting(err) {
 		s.mu.Lock()
 		if s.dead == nil {
 			s.dead = err

@@ -290,4 +290,9 @@ func TestReady(t *testing.T) {
 	if status, body := get("/healthz", ""); status != 200 || body != "ok\n" {
 		t.Errorf("healthy: status %d: %s", status, body)
 	}
+	req, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+p.server.Address()+"/healthz", nil)
+	req.Header.Set("Accept", "application/json")
+	if _, body := send(t, req); body != "{\"ok\":true,\"undelivered\":0}\n" {
+		t.Errorf("healthy, as JSON: %s", body)
+	}
 }

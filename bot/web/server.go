@@ -11,6 +11,7 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -187,8 +188,27 @@ func (s *Server) routes() http.Handler {
 	return headers(outer)
 }
 
-// healthy says that the process answers.
-func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+// healthy says that the process answers and, to those who want JSON, how many replies could not be delivered lately.
+func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Accept") != "application/json" {
+		fmt.Fprintln(w, "ok")
+		return
+	}
+	health := struct {
+		OK          bool `json:"ok"`
+		Undelivered int  `json:"undelivered"`
+	}{OK: true}
+	err := s.Store.View(r.Context(), func(tx memory.Tx) (err error) {
+		health.Undelivered, _, err = bot.DeadLetters(tx, 0)
+		return err
+	})
+	if err != nil {
+		s.Log.Error("cannot count what could not be delivered", "error", err)
+		health.OK = false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(health) // who asked may be gone
+}
 
 // ready says whether the program can work, and why not to those who name this host rightly: probes often use another
 // name, and need no reason.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"nudge/agent/model"
+	"nudge/bot"
 	"nudge/cmd/nudge/config"
 	"nudge/memory"
 	"nudge/schedule"
@@ -52,6 +52,9 @@ func (a *app) doctorCommand() *cobra.Command {
 			"asked whether all that it serves works. The exit status is 1 when something is wrong; notes are no faults.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.host != nil {
+				return errors.New("a running nudge does not examine itself")
+			}
 			c, dir, err := a.config()
 			if err != nil {
 				return err
@@ -60,6 +63,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little")
+	cmd.AddCommand(a.undeliveredCommand())
 	return cmd
 }
 
@@ -127,15 +131,22 @@ func storeFindings(ctx context.Context, c config.Config, dir string) []finding {
 	var locked *memory.LockedError
 	switch {
 	case errors.As(err, &locked):
-		return []finding{{"store", fine, "in use by " + holder(locked)}, judge("running", "all that it serves works", askReady(ctx, dir))}
+		lost, err := ask(ctx, dir, "doctor", undeliveredName)
+		return []finding{
+			{"store", fine, "in use by " + holder(locked)}, judge("running", "all that it serves works", askReady(ctx, dir)),
+			repliesFinding(lost, err),
+		}
 	case err != nil:
 		return []finding{judge("store", "", err)}
 	}
 	defer store.Close()
-	sessions, beats := 0, []schedule.Heartbeat(nil)
+	sessions, beats, lost := 0, []schedule.Heartbeat(nil), ""
 	err = store.View(ctx, func(tx memory.Tx) (err error) {
 		sessions = 0
 		if beats, err = schedule.List(tx); err != nil {
+			return err
+		}
+		if lost, err = undelivered(tx); err != nil {
 			return err
 		}
 		return tx.Journal().Sessions("", func(string, memory.Entry) error {
@@ -144,6 +155,9 @@ func storeFindings(ctx context.Context, c config.Config, dir string) []finding {
 		})
 	})
 	findings := []finding{judge("store", fmt.Sprintf("bolt, %d sessions, %d heartbeats", sessions, len(beats)), err)}
+	if err == nil {
+		findings = append(findings, repliesFinding(lost, nil))
+	}
 	for _, beat := range beats {
 		taken := slices.ContainsFunc(c.Heartbeats, func(h config.Heartbeat) bool { return h.Name == beat.Name })
 		if taken && beat.By != "" && beat.Ended == "" {
@@ -166,19 +180,73 @@ const readyTimeout = 5 * time.Second
 
 // askReady asks the process that holds the data file whether it is ready; the error says why it is not.
 func askReady(ctx context.Context, dir string) error {
+	_, err := ask(ctx, dir, "ready")
+	return err
+}
+
+// ask has a command done by the process that holds the data file, and gives what it prints.
+func ask(ctx context.Context, dir string, args ...string) (printed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	var said strings.Builder
-	asking := &app{in: strings.NewReader(""), out: io.Discard, errs: &said}
-	err := asking.overSocket(ctx, dir, errors.New("the process that holds the data file cannot be reached through its socket; restart it"), []string{"ready"})
+	var out, said strings.Builder
+	asking := &app{in: strings.NewReader(""), out: &out, errs: &said}
+	err = asking.overSocket(ctx, dir, errors.New("the process that holds the data file cannot be reached through its socket; restart it"), args)
 	var told *exitError
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("the process that holds the data file did not answer within %v; restart it", readyTimeout)
+		return "", fmt.Errorf("the process that holds the data file did not answer within %v; restart it", readyTimeout)
 	case errors.As(err, &told):
-		return errors.New(strings.TrimPrefix(said.String(), "nudge: "))
+		return "", errors.New(strings.TrimPrefix(said.String(), "nudge: "))
 	}
-	return err
+	return out.String(), err
+}
+
+// undeliveredName is the command by which a running process is asked for what it could not deliver. It is the only part
+// of the doctor that is done for other processes.
+const undeliveredName = "undelivered"
+
+func (a *app) undeliveredCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    undeliveredName,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var lost string
+			err := a.look(cmd.Context(), []string{"doctor", undeliveredName}, func(tx memory.Tx) (err error) {
+				lost, err = undelivered(tx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(a.out, lost)
+			return failed(err)
+		},
+	}
+}
+
+// undelivered says in one line how many replies were given up and why the newest were; "" when none was.
+func undelivered(tx memory.Tx) (string, error) {
+	total, newest, err := bot.DeadLetters(tx, 3)
+	if err != nil || total == 0 {
+		return "", err
+	}
+	text := fmt.Sprintf("%d of the last 30 days could not be delivered; mend the reasons and ask again. The newest", total)
+	for _, l := range newest {
+		text += fmt.Sprintf("; %s to %s: %s", l.At.Local().Format(time.DateTime), l.Conversation, l.Reason)
+	}
+	return oneLine(text), nil
+}
+
+// repliesFinding tells of what could not be delivered, which is no fault of the installation.
+func repliesFinding(lost string, err error) finding {
+	switch {
+	case err != nil:
+		return finding{"replies", noted, "whether some could not be delivered is not known: " + oneLine(err.Error())}
+	case lost != "":
+		return finding{"replies", noted, lost}
+	}
+	return finding{"replies", fine, "all were delivered, or wait to be"}
 }
 
 func clockFindings(c config.Config) []finding {

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"nudge/agent"
 	"nudge/agent/model/modeltest"
+	"nudge/bot"
 	"nudge/cmd/nudge/config"
+	"nudge/memory"
 )
 
 // commands are some that load the config, serve's default included.
@@ -184,6 +187,67 @@ func TestTheDoctorIsRedWhenWhatRunsIsRed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTheDoctorSaysWhatCouldNotBeDelivered lets a platform refuse replies, and asks while the program runs and afterwards.
+func TestTheDoctorSaysWhatCouldNotBeDelivered(t *testing.T) {
+	p := newPlace(t, nil, "")
+	dir := filepath.Join(p.dir, "data")
+	running, err := newProgram(config.Default(), dir, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "note   replies 2 of the last 30 days could not be delivered; mend the reasons and ask again. The newest; "
+	doctor := func() string {
+		var printed strings.Builder
+		a := &app{in: strings.NewReader(""), out: &printed, errs: &printed}
+		if status := a.run(t.Context(), []string{"--data", dir, "--config", os.DevNull, "doctor", "--quick"}); status != 0 {
+			t.Errorf("the status is %d", status)
+		}
+		return printed.String()
+	}
+	err = running.run(t.Context(), "web:me", func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		served := make(chan error, 1)
+		go func() { served <- running.hub.Serve(ctx, running.agent, refusing{}) }()
+		running.ready = func() error { return nil }
+		if out := doctor(); !strings.Contains(out, "ok     replies all were delivered") {
+			t.Errorf("before anything was said, the doctor says\n%s", out)
+		}
+		err := running.store.Update(ctx, func(tx memory.Tx) error {
+			return errors.Join(agent.Send(tx, agent.Reply{Kind: agent.Final, Text: "one", Address: "none:1"}),
+				agent.Send(tx, agent.Reply{Kind: agent.Final, Text: "two", Address: "none:2"}))
+		})
+		running.hub.Outgoing()
+		err = errors.Join(err, running.hub.Drain(ctx, func(address string) bool { return strings.HasPrefix(address, "none:") }))
+		if out := doctor(); !strings.Contains(out, want) || strings.Count(out, "nobody is there") != 2 || !strings.Contains(out, " to none:1: ") {
+			t.Errorf("while it runs, the doctor says\n%s", out)
+		}
+		stop()
+		return errors.Join(err, <-served)
+	})
+	if err := errors.Join(err, running.close(closeGrace)); err != nil {
+		t.Fatal(err)
+	}
+	if out := doctor(); !strings.Contains(out, want) {
+		t.Errorf("afterwards, the doctor says\n%s", out)
+	}
+}
+
+// refusing is an adapter whose platform is not there.
+type refusing struct{}
+
+func (refusing) Platform() string         { return "none" }
+func (refusing) Serves(string) bool       { return true }
+func (refusing) Abilities() bot.Abilities { return bot.Abilities{Doubt: bot.CannotTell} }
+
+func (refusing) Listen(ctx context.Context, _ bot.Receiver) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (refusing) Say(context.Context, bot.Delivery) (string, error) {
+	return "", &bot.SendError{Gone: true, Err: errors.New("nobody is there")}
 }
 
 // TestEveryToolOfTheProgramIsKnownToTheConfig holds the config's list of tools against what is wired.

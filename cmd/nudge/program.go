@@ -36,6 +36,7 @@ type program struct {
 	clock   *schedule.Clock
 	log     *slog.Logger
 
+	troubled bool // the processes before this one ended uncleanly too often: nothing is taken up
 	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
 
 	mu     sync.Mutex
@@ -68,7 +69,11 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(err)
 	}
-	p := &program{config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, here: map[agent.PersonID]int{}}
+	troubled, err := noteStart(context.Background(), store, time.Now())
+	if err != nil {
+		return nil, failed(errors.Join(err, store.Close()))
+	}
+	p := &program{config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}}
 	p.left = sync.NewCond(&p.mu)
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
@@ -107,7 +112,7 @@ func (p *program) end(grace time.Duration) {
 // close ends the agent, waiting a while for what runs, and gives the data file free.
 func (p *program) close(grace time.Duration) error {
 	p.end(grace)
-	return p.store.Close()
+	return errors.Join(noteEnd(context.Background(), p.store), p.store.Close())
 }
 
 func modelName(c config.Model) string {
@@ -239,6 +244,11 @@ func (p *program) zone(person string) string {
 // alarm tells the owners of a heartbeat in trouble.
 func (p *program) alarm(ctx context.Context, heartbeat, text string) {
 	p.log.Warn("heartbeat in trouble", "heartbeat", heartbeat, "text", text)
+	p.tellOwners(ctx, heartbeat, text)
+}
+
+// tellOwners says something to the owners unasked, of a heartbeat or of none.
+func (p *program) tellOwners(ctx context.Context, heartbeat, text string) {
 	err := p.store.Update(ctx, func(tx memory.Tx) error {
 		for _, owner := range p.alarmed() {
 			address, _, err := agent.Home(tx, owner)
@@ -348,12 +358,22 @@ func (p *program) arrive(ctx context.Context, person agent.Person) (leave func()
 		leave()
 		return nil, fmt.Errorf("remember who is talking: %w", err)
 	}
-	if err := p.agent.Resume(ctx, of(person.ID)); err != nil {
+	if err := p.resume(ctx, of(person.ID)); err != nil {
 		leave()
 		return nil, err
 	}
 	p.clock.Look()
 	return leave, nil
+}
+
+// resume takes up what is unfinished in the sessions that are wanted, unless that may be what ends the program.
+func (p *program) resume(ctx context.Context, want func(session string) bool) error {
+	if !p.troubled {
+		return p.agent.Resume(ctx, want)
+	}
+	p.log.Error("nothing that was unfinished is taken up", "why", "the program ended uncleanly too often")
+	p.tellOwners(ctx, "", troubledLine)
+	return nil
 }
 
 // wants reports whether a session is of the people that this process serves.

@@ -78,7 +78,7 @@ func (a *app) serveAdapters(ctx context.Context, p *program, me agent.Person) er
 			stop()
 		}()
 	}
-	if err := p.agent.Resume(ctx, p.wants); err != nil {
+	if err := p.resume(ctx, p.wants); err != nil {
 		return err
 	}
 	p.mu.Lock()

@@ -575,7 +575,7 @@ function idleFoot(entry) {
   const { line } = entry;
   if (line.kind === 'ask') { questionFoot(entry); return; }
   if (line.kind === 'notice') {
-    entry.foot.replaceChildren(make('div', { class: 'buttons' }, button(line.choices[0], 'primary', () => decide(entry, { verdict: 'approve' }))));
+    entry.foot.replaceChildren(make('div', { class: 'buttons' }, ...line.choices.map((choice, n) => button(choice, n ? '' : 'primary', () => decide(entry, { verdict: n ? 'deny' : 'approve' })))));
     return;
   }
   entry.foot.replaceChildren(make('div', { class: 'buttons' },
@@ -629,8 +629,8 @@ const outcomes = {
   expire: ['Expired: nobody decided in time, which counts as denied', ''], withdrawn: ['Withdrawn', ''],
 };
 
-// of an offer to go on
-const offered = { approve: ['Goes on', 'good'], deny: ['Stays ended', ''], expire: ['No longer open', ''], withdrawn: ['Overtaken by what was said next', ''] };
+// of an offer to go on, or to run something again
+const offered = { approve: ['Goes on', 'good'], deny: ['Left as it is', ''], expire: ['No longer open', ''], withdrawn: ['Overtaken by what was said next', ''] };
 
 function decided(line) {
   const entry = state.cards.get(line.id);
@@ -656,7 +656,7 @@ function decided(line) {
 }
 
 function countCards() {
-  const open = [...state.cards.values()].filter(c => !c.settled && c.line.kind !== 'notice');
+  const open = [...state.cards.values()].filter(c => !c.settled && !(c.line.kind === 'notice' && c.line.choices.length === 1));
   const pill = $('waiting');
   pill.hidden = open.length === 0;
   pill.textContent = open.length === 1 ? '1 waits for you' : open.length + ' wait for you';

@@ -1,0 +1,253 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+)
+
+// DeadLetter is a reply that was given up: its conversation is gone, or it could not be said for a day, or nobody knows
+// whether it was said.
+type DeadLetter struct {
+	Conversation string     `json:"conversation"`
+	Kind         agent.Kind `json:"kind"`
+	Text         string     `json:"text,omitempty"`
+	Reason       string     `json:"reason"` // one line
+	At           time.Time  `json:"at"`     // when it was given up
+}
+
+// How many dead letters are kept and for how long, and how long the reason of one may be in bytes.
+const (
+	mostLetters = 5000
+	lettersFor  = 30 * 24 * time.Hour
+	mostReason  = 500
+)
+
+// The tables of what could not be said.
+const (
+	tableLetters = "dead_letter"   // number → DeadLetter; numbers have as many digits each and no gaps
+	tableTold    = "told_of_dead"  // conversation → when the owners were told of it
+	tableFailing = "not_delivered" // conversation → failing
+)
+
+// failing is a conversation in which nothing can be said at present.
+type failing struct {
+	Since time.Time `json:"since"`
+	UpTo  uint64    `json:"up_to"` // the last parcel that was queued then
+}
+
+func readFailing(tx memory.Tx, address string) (row failing, found bool, err error) {
+	data, found, err := tx.Table(tableFailing).Get(address)
+	if err != nil || !found {
+		return row, false, err
+	}
+	if err := json.Unmarshal(data, &row); err != nil {
+		return failing{}, false, nil // it is counted anew
+	}
+	return row, true, nil
+}
+
+func putFailing(tx memory.Tx, address string, row failing) error {
+	data, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	return tx.Table(tableFailing).Put(address, data)
+}
+
+// DeadLetters gives how many replies were given up in the last thirty days, as far as they are kept, and at most limit of
+// them, newest first. It costs the same for many as for few.
+func DeadLetters(tx memory.Tx, limit int) (total int, newest []DeadLetter, err error) {
+	before := time.Now().Add(-lettersFor)
+	first, last := 0, 0
+	err = tx.Table(tableLetters).Scan("", func(key string, data []byte) error {
+		if l, err := readLetter(key, data); err != nil || l.At.Before(before) {
+			return nil
+		}
+		first, _ = strconv.Atoi(key)
+		return memory.ErrStop
+	})
+	if err != nil || first == 0 {
+		return 0, nil, err
+	}
+	err = tx.Table(tableLetters).ScanBack("", func(key string, data []byte) error {
+		number, err := strconv.Atoi(key)
+		if err != nil {
+			return fmt.Errorf("read the number of the dead letter %q: %w", key, err)
+		}
+		last = max(last, number)
+		if number < first || len(newest) >= limit {
+			return memory.ErrStop
+		}
+		l, err := readLetter(key, data)
+		newest = append(newest, l)
+		return err
+	})
+	return last - first + 1, newest, err
+}
+
+func readLetter(key string, data []byte) (l DeadLetter, err error) {
+	if err := json.Unmarshal(data, &l); err != nil {
+		return l, fmt.Errorf("read the dead letter %s: %w", key, err)
+	}
+	return l, nil
+}
+
+// bury moves what is given up from the outbox to the dead letters, and tells the owners when it is the first of its
+// conversation for long. A sign is no letter.
+func (h *Hub) bury(it *item, reason error) {
+	h.Log.Error("gave up saying something", "kind", it.reply.Kind, "conversation", it.reply.Address, "error", reason)
+	letter := DeadLetter{
+		Conversation: it.reply.Address, Kind: it.reply.Kind, Text: it.reply.Text, Reason: reasonOf(reason), At: time.Now().UTC(),
+	}
+	if it.reply.IsCard() {
+		letter.Text = CardText(it.reply)
+	}
+	told := false
+	kept := h.keep("keep what was given up", func(tx memory.Tx) (err error) {
+		if err := tx.Outbox().Remove(it.parcel); err != nil || isSign(letter.Kind) {
+			return err
+		}
+		if err := putLetter(tx, letter); err != nil {
+			return err
+		}
+		if row, found, err := readFailing(tx, letter.Conversation); err != nil {
+			return err
+		} else if found && it.parcel >= row.UpTo {
+			if err := tx.Table(tableFailing).Delete(letter.Conversation); err != nil {
+				return err
+			}
+		}
+		told, err = h.tellOwners(tx, letter)
+		return err
+	})
+	if !kept {
+		return
+	}
+	if told {
+		h.Outgoing()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free = append(h.free, it.parcel)
+	if told {
+		h.alarmed = h.asked
+	}
+}
+
+func reasonOf(err error) string {
+	reason := strings.Join(strings.Fields(err.Error()), " ")
+	if len(reason) > mostReason {
+		reason = strings.ToValidUTF8(reason[:mostReason], "") + "…"
+	}
+	return reason
+}
+
+// putLetter adds a letter, and takes out those for which there is no more room or time.
+func putLetter(tx memory.Tx, l DeadLetter) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode a dead letter to %s: %w", l.Conversation, err)
+	}
+	last := 0
+	err = tx.Table(tableLetters).ScanBack("", func(key string, _ []byte) (err error) {
+		if last, err = strconv.Atoi(key); err != nil {
+			return fmt.Errorf("read the number of the dead letter %q: %w", key, err)
+		}
+		return memory.ErrStop
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.Table(tableLetters).Put(fmt.Sprintf("%018d", last+1), data); err != nil {
+		return err
+	}
+	return sweepLetters(tx, l.At.Add(-lettersFor), last+1-mostLetters)
+}
+
+// sweepLetters takes out the letters that were given up before an instant or have at most the given number. They lie in
+// order of both.
+func sweepLetters(tx memory.Tx, before time.Time, upTo int) error {
+	var old []string
+	err := tx.Table(tableLetters).Scan("", func(key string, data []byte) error {
+		number, err := strconv.Atoi(key)
+		if err != nil {
+			return fmt.Errorf("read the number of the dead letter %q: %w", key, err)
+		}
+		// One that cannot be read would lie there for ever.
+		if l, err := readLetter(key, data); err == nil && number > upTo && !l.At.Before(before) {
+			return memory.ErrStop
+		}
+		old = append(old, key)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range old {
+		if err := tx.Table(tableLetters).Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellOwners queues an alarm to those who hear of trouble, unless they were told of the conversation already. None goes
+// to the conversation itself. What could not be said is not told: it may be private.
+func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter) (told bool, err error) {
+	_, before, err := tx.Table(tableTold).Get(l.Conversation)
+	if err != nil || before {
+		return false, err
+	}
+	if err := tx.Table(tableTold).Put(l.Conversation, []byte(l.At.Format(time.RFC3339))); err != nil {
+		return false, err
+	}
+	text := fmt.Sprintf("I gave up saying something in %s: %s. `nudge doctor` lists what could not be delivered; I say this once for a conversation.",
+		l.Conversation, l.Reason)
+	for _, owner := range append(h.Owners[:len(h.Owners):len(h.Owners)], "web:me") {
+		address, _, err := agent.Home(tx, owner)
+		if err != nil {
+			return false, err
+		}
+		if address == l.Conversation || owner == "web:me" && told {
+			continue
+		}
+		if err := agent.Send(tx, agent.Reply{Kind: agent.Notice, Text: text, Address: address}); err != nil {
+			return false, err
+		}
+		told = true
+	}
+	return told, nil
+}
+
+// age forgets the letters, and that owners were told, after their time.
+func (h *Hub) age(ctx context.Context) {
+	before := time.Now().Add(-lettersFor)
+	err := h.Store.Update(ctx, func(tx memory.Tx) error {
+		if err := sweepLetters(tx, before, 0); err != nil {
+			return err
+		}
+		var old []string
+		err := tx.Table(tableTold).Scan("", func(conversation string, at []byte) error {
+			if told, err := time.Parse(time.RFC3339, string(at)); err != nil || told.Before(before) {
+				old = append(old, conversation)
+			}
+			return nil
+		})
+		for _, conversation := range old {
+			if err == nil {
+				err = tx.Table(tableTold).Delete(conversation)
+			}
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		h.Log.Warn("cannot remove old dead letters", "error", err)
+	}
+}
