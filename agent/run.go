@@ -165,12 +165,16 @@ func (s *state) lastResult() string {
 }
 
 // progress says in one line what is being done. It is not kept.
-func (a *actor) progress(tool, line string) {
-	t := a.state.turn
-	if t.provenance == Heartbeat {
-		return // nobody is watching
+func (a *actor) progress(tool, text string) {
+	if line, ok := a.progressLine(tool, text); ok {
+		a.Live(line)
 	}
-	a.Live(Reply{Kind: Progress, Session: a.session, Turn: t.id, Run: t.run, Tool: tool, Text: line, Address: t.address})
+}
+
+// progressLine is such a line; there is none where nobody watches.
+func (a *actor) progressLine(tool, text string) (line Reply, ok bool) {
+	t := a.state.turn
+	return Reply{Kind: Progress, Session: a.session, Turn: t.id, Run: t.run, Tool: tool, Text: text, Address: t.address}, t.provenance != Heartbeat
 }
 
 func now() time.Time { return time.Now().UTC() }

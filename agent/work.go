@@ -100,18 +100,15 @@ func (a *actor) begin(works []*work) error {
 		if err := a.add(calling); err != nil {
 			return err
 		}
+		if line, ok := a.progressLine(w.tool.Name, oneLine(w.tool.Name+" "+string(w.in.Arguments))); ok {
+			a.then(func() { a.Live(line) }) // whoever looks from now on finds it in the journal
+		}
 	}
 	commit := a.commitSoon
 	if slices.ContainsFunc(works, func(w *work) bool { return w.effect() != Read }) {
 		commit = a.commit
 	}
-	if err := commit(); err != nil {
-		return err
-	}
-	for _, w := range works {
-		a.progress(w.tool.Name, oneLine(w.tool.Name+" "+string(w.in.Arguments)))
-	}
-	return nil
+	return commit()
 }
 
 // results journals what came of calls. What tools want written goes to disk with it at once: if it is refused there, the

@@ -125,8 +125,8 @@ func (r *rig) Acknowledged() int {
 
 func (r *rig) Receipt(message string) string {
 	state := ""
-	for _, l := range r.tab.shown(agent.SteerMark) {
-		if l.ID == message {
+	for _, l := range r.tab.shown(agent.Said, agent.SteerMark) { // a snapshot tells it with the words
+		if l.ID == message && l.State != "" {
 			state = l.State
 		}
 	}
