@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ func (a *actor) live() {
 	for {
 		err := a.work()
 		if err != nil {
+			a.tellFull(err)
 			a.abandon()
 			a.state = nil // the next actor of this session reads it
 			a.Log.Error("session stopped working and is tried again later", "session", a.session, "error", err)
@@ -50,6 +52,18 @@ func (a *actor) live() {
 			return
 		}
 	}
+}
+
+// tellFull says, now or never, that the turn cannot go on while the disk is full.
+func (a *actor) tellFull(err error) {
+	if !errors.Is(err, memory.ErrFull) || a.state == nil || a.state.turn == nil || a.state.turn.provenance == Heartbeat {
+		return
+	}
+	t := a.state.turn
+	a.Live(Reply{
+		Kind: Fault, Session: a.session, Turn: t.id, Run: t.run, Address: t.address,
+		Text: "My disk is full, so I cannot go on with this. I try again by myself once there is room.",
+	})
 }
 
 // work brings the session to where only a new message can take it on.

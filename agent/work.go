@@ -86,9 +86,7 @@ func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 	return works, nil
 }
 
-// begin puts on disk that calls begin: before anything happens that a crash could leave unknown, and soon for those that
-// are simply run again. An answer that only asks for reads may so be acted upon a moment before it is on disk: what a
-// crash loses of it, the next start asks for again.
+// begin puts on disk that calls begin, and with it the answer that asked for them, before anything acts on it.
 func (a *actor) begin(works []*work) error {
 	for _, w := range works {
 		calling := toolCallEntry{
@@ -104,11 +102,7 @@ func (a *actor) begin(works []*work) error {
 			a.then(func() { a.Live(line) }) // whoever looks from now on finds it in the journal
 		}
 	}
-	commit := a.commitSoon
-	if slices.ContainsFunc(works, func(w *work) bool { return w.effect() != Read }) {
-		commit = a.commit
-	}
-	return commit()
+	return a.commit()
 }
 
 // results journals what came of calls. What tools want written goes to disk with it at once: if it is refused there, the

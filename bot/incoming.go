@@ -5,14 +5,46 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"nudge/agent"
 	"nudge/memory"
 )
 
 // Receive admits what an adapter heard: strangers are refused, repeats are known, commands are answered, and all
-// else goes to the session of its conversation.
+// else goes to the session of its conversation. When the disk is full nothing is taken, and the person is told so.
 func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
+	admission, err := h.admit(ctx, e)
+	if errors.Is(err, memory.ErrFull) {
+		h.tellFull(e)
+	}
+	return admission, err
+}
+
+// fullRest is how long a conversation is not told again that the disk is full: platforms deliver anew what was not taken.
+const fullRest = time.Minute
+
+// tellFull says that nothing is taken. It cannot be kept, so it is said now or never.
+func (h *Hub) tellFull(e Event) {
+	h.mu.Lock()
+	told := time.Since(h.full[e.Address]) < fullRest
+	if !told {
+		if h.full == nil {
+			h.full = map[string]time.Time{}
+		}
+		h.full[e.Address] = time.Now()
+	}
+	h.mu.Unlock()
+	h.Log.Error("the disk is full: what was said is not taken", "conversation", e.Address)
+	if !told {
+		h.Live(agent.Reply{
+			Kind: agent.Fault, ID: e.ID, To: e.From.ID, Address: e.Address,
+			Text: "My disk is full, so I could not take what you said, and nothing was done. Say it again once there is room.",
+		})
+	}
+}
+
+func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 	if e.Overheard {
 		if lives, err := h.lives(ctx, e.Address); err != nil || !lives {
 			return Ignored, err

@@ -29,8 +29,13 @@ var (
 	ErrBadID = errors.New("name is empty or too long")
 	// ErrClosed is wrapped by the error of every call on a store that was closed.
 	ErrClosed = errors.New("the store is closed")
-	// ErrDamaged is wrapped by the error for a data file that cannot be read as one.
+	// ErrDamaged is wrapped by the error for a data file that cannot be read as one. Met while the store is open, it
+	// is from then on also that of every Update, so that nothing is written over what may still be saved; what is not
+	// damaged can be read.
 	ErrDamaged = errors.New("the data file is damaged")
+	// ErrFull is wrapped by the error of an Update for which there was no room on the disk. Nothing of it was kept, and
+	// the store goes on working: the same Update succeeds when there is room again.
+	ErrFull = errors.New("there is no room on the disk")
 	// ErrStop, returned by the function given to a scan, ends the scan without an error.
 	ErrStop = errors.New("stop the scan")
 )

@@ -174,9 +174,15 @@ func TestAnEffectThatWasKilledIsSaidToBeUnknown(t *testing.T) {
 	p.begun(1)
 	k.kill()
 	again := p.chat()
-	if n := again.until("notice"); !strings.Contains(n.Text, "outcome is unknown") {
+	n := again.until("notice")
+	if !strings.Contains(n.Text, "outcome is unknown") || len(n.Choices) != 2 {
 		t.Errorf("the person is told %s", n.raw)
 	}
+	again.until("waiting") // the model is asked when the person has chosen
+	if asked := len(server.Requests()); asked != 1 {
+		t.Errorf("the model was asked %d times", asked)
+	}
+	again.say("/answer " + n.ID + " Leave it")
 	if final := again.until("final"); !strings.Contains(final.Text, "interrupted, outcome unknown") {
 		t.Errorf("the answer is %s", final.raw)
 	}

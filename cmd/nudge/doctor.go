@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -127,7 +128,7 @@ func dirFinding(dir string) finding {
 }
 
 func storeFindings(ctx context.Context, c config.Config, dir string) []finding {
-	store, err := openStore(dir)
+	store, err := openStore(dir, slog.New(slog.DiscardHandler))
 	var locked *memory.LockedError
 	switch {
 	case errors.As(err, &locked):

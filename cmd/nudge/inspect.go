@@ -31,7 +31,7 @@ func (a *app) look(ctx context.Context, args []string, fn func(memory.Tx) error)
 	if err != nil {
 		return err
 	}
-	store, err := openStore(dir)
+	store, err := openStore(dir, a.log())
 	var locked *memory.LockedError
 	if errors.As(err, &locked) {
 		if err := a.overSocket(ctx, dir, locked, args); err != nil {

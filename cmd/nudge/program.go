@@ -51,8 +51,8 @@ type program struct {
 const heldWait = 50 * time.Millisecond
 
 // openStore opens the data file.
-func openStore(dataDir string) (memory.Store, error) {
-	var options bolt.Options
+func openStore(dataDir string, log *slog.Logger) (memory.Store, error) {
+	options := bolt.Options{Log: log}
 	if _, err := os.Lstat(filepath.Join(dataDir, socketName)); err == nil {
 		options.LockWait = heldWait
 	}
@@ -65,7 +65,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	store, err := openStore(dataDir)
+	store, err := openStore(dataDir, log)
 	if err != nil {
 		return nil, failed(err)
 	}

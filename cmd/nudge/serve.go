@@ -124,6 +124,9 @@ type stale interface{ Stale() error }
 // works says why not everything does; nil when it does.
 func (p *program) works(ctx context.Context, adapters []bot.Adapter) error {
 	reasons := []error{p.parts.lacking, p.hub.Failed(), p.store.View(ctx, func(memory.Tx) error { return nil })}
+	if file, ok := p.store.(interface{ Damage() error }); ok {
+		reasons = append(reasons, file.Damage())
+	}
 	for _, adapter := range adapters {
 		if s, ok := adapter.(stale); ok {
 			if err := s.Stale(); err != nil {

@@ -40,31 +40,77 @@ const (
 
 // Open opens the data file at path and makes it, mode 0600, and its directory, mode 0700, when they are missing. It
 // fails with a [*memory.LockedError] when another process keeps the file longer than Options.LockWait, with an
-// error that wraps [memory.ErrDamaged] when the file is empty, cut off, foreign or damaged, and with one that wraps
-// [ErrNewer] when it is of a later version. A file that is refused is left as it is.
+// error that wraps [memory.ErrDamaged] when the file is empty, cut off, foreign or damaged, with one that wraps
+// [ErrNewer] when it is of a later version, and on the file systems of a network with one that wraps [ErrFileSystem],
+// unless [UnsafeEnv] is set. A file that is refused is left as it is. A large one that is mostly free is compacted, if
+// there is room.
 func Open(path string, opts Options) (*Store, error) {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if opts.LockWait <= 0 {
-		opts.LockWait = defaultLockWait
-	}
-	if err := create(path); err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, err)
-	}
-	if err := examine(path, opts.Log); err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	s := &Store{path: path, log: opts.Log}
-	if err := s.connect(opts); err != nil {
+	s, err := openStore(path, opts, false)
+	if err != nil {
 		return nil, err
+	}
+	s.tidy()
+	if s.worthCompacting() && s.compactAtOpen() {
+		opts.compact = never
+		if err := s.Close(); err != nil {
+			return nil, err
+		}
+		return Open(path, opts)
 	}
 	if err := writeHolder(path); err != nil {
 		s.log.Warn("the note of who holds the data file cannot be written", "error", err)
 	}
+	return s, nil
+}
+
+// tidy takes away what a compaction or a restore has left that was cut short. Both hold the lock, as this does.
+func (s *Store) tidy() {
+	path, err := filepath.EvalSymlinks(s.path)
+	for _, end := range []string{compactEnd, restoreEnd} {
+		if err == nil {
+			err = removeIfThere(path + end)
+		}
+	}
+	if err != nil {
+		s.log.Warn("what was left beside the data file cannot be removed", "error", err)
+	}
+}
+
+// OpenReadOnly opens the data file at path beside others that do the same, and leaves everything as it is: every Update
+// fails. It refuses what [Open] refuses, and a file of an earlier version with an error that wraps [ErrOlder]; when there
+// is none, the error wraps [fs.ErrNotExist].
+func OpenReadOnly(path string, opts Options) (*Store, error) { return openStore(path, opts, true) }
+
+func openStore(path string, opts Options, readOnly bool) (*Store, error) {
+	opts = opts.withDefaults()
+	if err := opts.checkDisk(path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if !readOnly {
+		if err := create(path); err != nil {
+			return nil, fmt.Errorf("create %s: %w", path, mayNot(full(err)))
+		}
+	}
+	s := &Store{path: path, log: opts.Log, readOnly: readOnly, opts: opts}
+	if err := s.connect(opts); err != nil {
+		return nil, err
+	}
 	s.close = sync.OnceValue(s.shut)
 	s.writer = writer{store: s, queue: make(chan *call, maxBatch), turn: make(chan struct{}, 1)}
 	return s, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = defaultLockWait
+	}
+	if o.disk == nil {
+		o.disk = diskOf
+	}
+	return o
 }
 
 // create makes the file unless there is one. It is built aside and put in its place whole: whenever the process
@@ -131,36 +177,26 @@ func syncDir(dir string) error {
 	return err
 }
 
-// examine refuses what must not be mapped, and takes away what others may do with the file.
-func examine(path string, log *slog.Logger) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
+// examine refuses what must not be mapped, and takes away what others may do with the file. The caller holds the lock:
+// a file that is being written can seem damaged.
+func (s *Store) examine(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is not a file")
-	}
-	spare, err := inspect(f)
+	m, spare, free, err := inspect(f)
 	if err != nil {
 		return refuse(err)
 	}
+	s.pageSize, s.atOpen = m.pageSize, m.space(info.Size(), free)
 	if !spare {
-		log.Warn("one of the data file's two heads is damaged; the other is used; make a backup", "file", path)
+		s.log.Warn("one of the data file's two heads is damaged; the other is used; make a backup", "file", s.path)
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("others could read the data file; its mode is now 0600", "file", path, "mode", info.Mode().Perm())
-		return f.Chmod(0o600)
+	if s.readOnly || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return nil
 	}
-	return nil
+	s.log.Warn("others could read the data file; its mode is now 0600", "file", s.path, "mode", info.Mode().Perm())
+	return f.Chmod(0o600)
 }
 
 // refuse makes the error for a file that is not opened.
@@ -179,13 +215,22 @@ func (s *Store) connect(opts Options) error {
 	if errors.Is(err, syscall.ENOMEM) {
 		err = s.load(opts, 0) // address space is limited; then growing may wait for readers
 	}
-	if errors.Is(err, berrors.ErrTimeout) {
+	var locked *memory.LockedError
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
 		return lockedError(s.path)
-	}
-	if err != nil {
+	case errors.As(err, &locked):
+		return err
+	case err != nil:
 		return fmt.Errorf("open %s: %w", s.path, err)
 	}
-	if err := s.settle(); err != nil {
+	s.headPages, s.unmap, err = mapHeads(s.file, s.pageSize)
+	if err == nil {
+		if err = s.settle(); err != nil {
+			err = errors.Join(err, s.unmap())
+		}
+	}
+	if err != nil {
 		if e := s.db.Close(); e != nil {
 			s.log.Warn("a refused data file does not close", "file", s.path, "error", e)
 		}
@@ -194,29 +239,31 @@ func (s *Store) connect(opts Options) error {
 	return nil
 }
 
-// load calls bbolt.Open and takes its panics for the damage that they mean.
+// load locks and examines the file, calls bbolt.Open and takes its panics for the damage that they mean.
 func (s *Store) load(opts Options, mapped int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if s.file, err = acquire(s.path, s.readOnly, opts.LockWait); err != nil {
+		return err
+	}
+	if err := s.examine(s.file); err != nil {
+		return errors.Join(err, s.file.Close())
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = refuse(p)
-			if s.file != nil {
-				_ = s.file.Close() // gives the lock back; there is nothing to save
-			}
+			_ = s.file.Close() // gives the lock back; there is nothing to save
 		}
 	}()
 	s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{
+		ReadOnly:        s.readOnly,
+		PreLoadFreelist: true,
 		Timeout:         opts.LockWait,
 		FreelistType:    freelist,
 		InitialMmapSize: mapped,
 		MaxSize:         opts.maxBytes,
 		NoStatistics:    true,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			// What was examined is what is to be opened; a file gone meanwhile is not made anew in bbolt's way.
-			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
-			s.file = f
-			return f, err
-		},
+		// What was locked and examined is what is to be opened.
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return s.file, nil },
 	})
 	if errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum) || errors.Is(err, berrors.ErrVersionMismatch) {
 		return refuse(err)

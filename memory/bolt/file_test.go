@@ -65,10 +65,12 @@ func read(t *testing.T, path string) []byte {
 
 func write(t *testing.T, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := writeFile(path, b); err != nil {
 		t.Fatal(err)
 	}
 }
+
+func writeFile(path string, b []byte) error { return os.WriteFile(path, b, 0o600) }
 
 func TestOpenRefuses(t *testing.T) {
 	whole := read(t, seed(t))
@@ -267,7 +269,7 @@ func TestEveryPageDamaged(t *testing.T) {
 	}
 }
 
-// A bad page in one session's journal fails that session's calls only, also those that share a commit with others.
+// A bad page in one session's journal fails that session's reads only, and ends all writing.
 func TestDamagedSession(t *testing.T) {
 	path := seed(t)
 	b := read(t, path)
@@ -283,28 +285,46 @@ func TestDamagedSession(t *testing.T) {
 		t.Fatal("no page is alice's alone")
 	}
 	write(t, path, b)
-	s := open(t, filepath.Dir(path), Options{})
+	var log bytes.Buffer
+	s := open(t, filepath.Dir(path), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	appendTo := func(name string) func(memory.Tx) error {
 		return func(tx memory.Tx) error {
 			_, err := tx.Journal().Append(name, memory.Entry{})
 			return err
 		}
 	}
+	if err := s.Update(context.Background(), appendTo("bob")); err != nil || s.Damage() != nil {
+		t.Errorf("before the damage is met: %v, %v", err, s.Damage())
+	}
+	before := read(t, path)
 	swallow := func(tx memory.Tx) error { _ = appendTo("alice")(tx); return put("swallowed")(tx) }
-	results := together(s, appendTo("bob"), appendTo("alice"), put("k"), swallow)
-	for i, damaged := range []bool{false, true, false, true} {
-		if err := results[i]; damaged != errors.Is(err, memory.ErrDamaged) || !damaged && err != nil {
+	for i, err := range together(s, appendTo("bob"), swallow, put("k")) {
+		if !errors.Is(err, memory.ErrDamaged) {
 			t.Errorf("update %d: %v", i, err)
 		}
 	}
-	err := s.View(context.Background(), func(tx memory.Tx) error {
-		return tx.Journal().Read("alice", 0, func(memory.Entry) error { return nil })
-	})
-	if !errors.Is(err, memory.ErrDamaged) {
+	if err := s.Update(context.Background(), put("k")); !errors.Is(err, memory.ErrDamaged) || !errors.Is(s.Damage(), memory.ErrDamaged) {
+		t.Errorf("an update afterwards: %v, %v", err, s.Damage())
+	}
+	readJournal := func(name string) error {
+		return s.View(context.Background(), func(tx memory.Tx) error {
+			return tx.Journal().Read(name, 0, func(memory.Entry) error { return nil })
+		})
+	}
+	if err := readJournal("alice"); !errors.Is(err, memory.ErrDamaged) {
 		t.Errorf("reading the damaged journal: %v", err)
 	}
-	if !has(t, s, "k") || has(t, s, "swallowed") {
-		t.Error("the others' writes are lost, or what was built on damage is kept")
+	if err := readJournal("bob"); err != nil {
+		t.Errorf("reading the other: %v", err)
+	}
+	if has(t, s, "k") || has(t, s, "swallowed") {
+		t.Error("something was written after the damage was met")
+	}
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the damaged file was changed")
+	}
+	if n := strings.Count(log.String(), "nothing more is written"); n != 1 {
+		t.Errorf("told %d times: %s", n, log.String())
 	}
 }
 
@@ -497,9 +517,9 @@ func TestUnknownOutcome(t *testing.T) {
 		if !s.committed(tx.ID() - 1) {
 			t.Error("the last commit is not seen")
 		}
-		return errUnchanged
+		return errStep
 	})
-	if !errors.Is(err, errUnchanged) {
+	if !errors.Is(err, errStep) {
 		t.Fatal(err)
 	}
 	cause := io.ErrShortWrite

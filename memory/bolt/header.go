@@ -27,36 +27,42 @@ const (
 // meta is one of a file's two heads. The newer one that is whole counts.
 type meta struct {
 	pageSize int64
+	root     uint64 // page of the bucket of buckets
 	freelist uint64 // page of the free list
 	pages    uint64 // how many the file must have
 	number   uint64 // of the transaction that wrote it
 }
 
 // inspect reads the heads and the free list of a bbolt file and says what is wrong with them. spare is false when
-// one of the two heads is damaged, which the other makes good.
-func inspect(f *os.File) (spare bool, err error) {
+// one of the two heads is damaged, which the other makes good; free is how many pages are.
+func inspect(f *os.File) (m meta, spare bool, free uint64, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return false, err
+		return m, false, 0, err
 	}
 	size := info.Size()
 	if size == 0 {
-		return false, errors.New("it is empty")
+		return m, false, 0, errors.New("it is empty")
 	}
-	m, spare, err := newestMeta(f, size)
-	if err != nil {
-		return false, err
+	if m, spare, err = newestMeta(f, size); err != nil {
+		return m, false, 0, err
 	}
-	if need := m.pages * uint64(m.pageSize); m.pages > uint64(size) || uint64(size) < need {
-		return false, fmt.Errorf("it has %d bytes of %d and was cut off", size, need)
+	if err := m.fits(size); err != nil {
+		return m, false, 0, err
 	}
 	if m.freelist == noFreelist {
-		return false, errors.New("it has no list of free pages, so another program wrote it")
+		return m, false, 0, errors.New("it has no list of free pages, so another program wrote it")
 	}
-	if err := checkFreelist(f, m); err != nil {
-		return false, err
+	err = readFreelist(f, m, func(uint64) { free++ }, nil)
+	return m, spare, free, err
+}
+
+// fits returns an error when a file of that size has not all the pages that it must have.
+func (m meta) fits(size int64) error {
+	if need := m.pages * uint64(m.pageSize); m.pages > uint64(size) || uint64(size) < need {
+		return fmt.Errorf("it has %d bytes of %d and was cut off", size, need)
 	}
-	return spare, nil
+	return nil
 }
 
 // newestMeta returns the head that counts, and whether both are whole.
@@ -92,6 +98,7 @@ func readMeta(f io.ReaderAt, at int64) (m meta, ok bool) {
 	}
 	m = meta{
 		pageSize: int64(native.Uint32(b[8:])),
+		root:     native.Uint64(b[16:]),
 		freelist: native.Uint64(b[32:]),
 		pages:    native.Uint64(b[40:]),
 		number:   native.Uint64(b[48:]),
@@ -99,8 +106,9 @@ func readMeta(f io.ReaderAt, at int64) (m meta, ok bool) {
 	return m, m.pageSize >= minPageSize && m.pageSize <= maxPageSize
 }
 
-// checkFreelist reads the list of free pages: a page that is free by mistake would be written over.
-func checkFreelist(f io.ReaderAt, m meta) error {
+// readFreelist calls free for each page in the list of free pages, and own for each that the list itself takes up. It
+// returns an error when the list is damaged: a page that is free by mistake would be written over.
+func readFreelist(f io.ReaderAt, m meta, free, own func(page uint64)) error {
 	bad := errors.New("its list of free pages is damaged")
 	if m.freelist < 2 || m.freelist >= m.pages {
 		return bad
@@ -110,16 +118,21 @@ func checkFreelist(f io.ReaderAt, m meta) error {
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return fmt.Errorf("its list of free pages cannot be read: %w", err)
 	}
-	native := binary.NativeEndian
-	if native.Uint64(head[:]) != m.freelist || native.Uint16(head[8:]) != freelistFlag {
+	h := cutHeader(head[:])
+	if h.id != m.freelist || h.flags != freelistFlag || h.over >= m.pages-m.freelist {
 		return bad
+	}
+	for i := range h.over + 1 {
+		if own != nil {
+			own(m.freelist + i)
+		}
 	}
 	var word [8]byte
 	next := func() (uint64, error) {
 		_, err := io.ReadFull(r, word[:])
-		return native.Uint64(word[:]), err
+		return binary.NativeEndian.Uint64(word[:]), err
 	}
-	count := uint64(native.Uint16(head[10:]))
+	count := uint64(h.count)
 	if count == manyFree {
 		var err error
 		if count, err = next(); err != nil {
@@ -131,7 +144,20 @@ func checkFreelist(f io.ReaderAt, m meta) error {
 		if err != nil || id <= last || id >= m.pages {
 			return bad
 		}
+		free(id)
 		last = id
 	}
 	return nil
+}
+
+// header is what each page begins with.
+type header struct {
+	id           uint64
+	flags, count uint16
+	over         uint64 // pages that belong to it besides the first
+}
+
+func cutHeader(b []byte) header {
+	native := binary.NativeEndian
+	return header{id: native.Uint64(b), flags: native.Uint16(b[8:]), count: native.Uint16(b[10:]), over: uint64(native.Uint32(b[12:]))}
 }

@@ -2,12 +2,8 @@ package bolt
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"time"
-
-	"nudge/memory"
 )
 
 // holder is the note beside the data file that says which process has it open. It is for people: the lock itself is
@@ -32,20 +28,10 @@ func writeHolder(path string) error {
 	return os.WriteFile(holderPath(path), append(note, '\n'), 0o600)
 }
 
-func removeHolder(path string) error {
-	if err := os.Remove(holderPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func removeHolder(path string) error { return removeIfThere(holderPath(path)) }
 
-// lockedError names the holder as far as the note can be read.
-func lockedError(path string) *memory.LockedError {
-	locked := &memory.LockedError{Path: path}
-	var h holder
+// readHolder reads the note as far as it can be read.
+func readHolder(path string) (h holder, ok bool) {
 	note, err := os.ReadFile(holderPath(path))
-	if err == nil && json.Unmarshal(note, &h) == nil {
-		locked.PID, locked.Since = h.PID, h.Since
-	}
-	return locked
+	return h, err == nil && json.Unmarshal(note, &h) == nil
 }

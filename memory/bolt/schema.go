@@ -38,6 +38,9 @@ func (s *Store) settle() (err error) {
 	if err != nil || found == schema {
 		return err
 	}
+	if s.readOnly {
+		return fmt.Errorf("%w: it has schema %d, this one knows %d; start the program once, which brings it up to date", ErrOlder, found, schema)
+	}
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		s.grows(tx)
 		return raiseTables(tx)

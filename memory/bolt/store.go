@@ -6,9 +6,18 @@
 // state of the last commit.
 //
 // A file that cannot be trusted is refused before it is mapped, and damage met later comes back as an error that
-// wraps [memory.ErrDamaged]: a page that is bad fails the calls that touch it and no others. A damaged file is
-// never written to at opening and never replaced. What cannot be caught is a page that was overwritten with a whole
-// page of another place, so that bbolt walks in a circle; bbolt keeps no sums of its pages that would tell.
+// wraps [memory.ErrDamaged]: a page that is bad, or is no longer there, fails the reads that touch it and no others, and
+// from then on every write, so that what can be saved is not written over. A damaged file is never written to at opening
+// and never replaced. What cannot be caught is a page that was overwritten with a whole page of another place, so that
+// bbolt walks in a circle; bbolt keeps no sums of its pages that would tell. [Store.Check] finds that, too. And should a
+// file lose its first two pages in the very instant in which a reader begins, a commit under way waits for a lock of
+// bbolt's for ever.
+//
+// A commit for which there is no room leaves the file as it was but for its length, and the next is as good as any. Its
+// error wraps [memory.ErrFull].
+//
+// [Store.Backup] copies the file while it is used, [Restore] puts a copy in its place, and [Compact] gives back space
+// that deleting has left free; each checks what it made before it counts, and leaves a whole file wherever it ends.
 //
 // Inside the file each place of package memory and each table has a bucket. A session's journal has a bucket of its
 // own below the journal's: appending touches the end of that session's tree only, whatever its length. Names are
@@ -38,6 +47,8 @@ import (
 var (
 	// ErrNewer is wrapped by the error for a data file that a newer version of the program wrote.
 	ErrNewer = errors.New("the data file was written by a newer version of this program")
+	// ErrOlder is wrapped by the error for a data file of an earlier version that is to be read only.
+	ErrOlder = errors.New("the data file was written by an earlier version of this program")
 	// ErrNested is wrapped by the error for a transaction opened inside the function of an Update, which would
 	// wait for itself.
 	ErrNested = errors.New("a transaction was opened inside another")
@@ -50,23 +61,38 @@ type Options struct {
 	// Log gets a warning for what was put right or borne at opening; nil is silent.
 	Log *slog.Logger
 
-	maxBytes int // above which the file does not grow; tests fill a small disk with it
+	// For tests:
+	maxBytes int                                                    // above which the file does not grow; 0 means no bound
+	disk     func(path string) (kind uint32, room int64, err error) // nil means the system's
+	compact  int64                                                  // from which size on a file is compacted at opening; 0 means the usual, below it never
+	step     func(name string) error                                // called before each step of what replaces a file; nil does nothing
 }
 
 // Store is a [memory.Store] in one file. All methods may be called concurrently.
 type Store struct {
-	path string
-	file *os.File // bbolt's own handle, which holds the lock
-	db   *bbolt.DB
-	log  *slog.Logger
+	path     string
+	file     *os.File // bbolt's own handle, which holds the lock
+	db       *bbolt.DB
+	log      *slog.Logger
+	readOnly bool
+	opts     Options
+	pageSize int64
+	atOpen   Space
 
 	mu     sync.Mutex // guards closed, and the order of begun.Add and begun.Wait
 	closed bool
 	begun  sync.WaitGroup // calls of View and Update under way
 	close  func() error
 
+	headPages []byte // mapped once more
+	unmap     func() error
+
+	heads sync.Mutex // held where bbolt takes its lock of the heads; guards lost
+	lost  bool       // bbolt will never let go of that lock
+
 	writer writer
 	broken atomic.Pointer[error] // set once when the state of the file in memory is no longer known
+	harmed atomic.Pointer[error] // set once when the file was found damaged
 }
 
 var _ memory.Store = (*Store)(nil)
@@ -83,18 +109,66 @@ func (s *Store) View(ctx context.Context, fn func(memory.Tx) error) (err error) 
 	defer s.begun.Done()
 	// A bad page can point outside the file; reading there shall be a panic, which is caught, not the process's end.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	b, err := s.db.Begin(false)
+	b, err := s.beginTx(false)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.path, err)
 	}
-	t := &tx{path: s.path, bolt: b}
+	t := &tx{store: s, bolt: b}
 	defer func() {
 		t.ended = true
-		if e := b.Rollback(); err == nil && e != nil {
+		if e := s.endRead(b); err == nil && e != nil {
 			err = fmt.Errorf("end the reading of %s: %w", s.path, e)
 		}
 	}()
 	return fn(t)
+}
+
+// beginTx begins a transaction of bbolt's. It returns an error where bbolt would panic with one of its locks in hand,
+// for which all others would then wait for ever: it looks at the heads first, and when they go at that very moment, bbolt
+// is never asked again. The caller has set debug.SetPanicOnFault.
+func (s *Store) beginTx(writable bool) (b *bbolt.Tx, err error) {
+	s.heads.Lock()
+	defer s.heads.Unlock()
+	if s.lost {
+		return nil, s.Damage()
+	}
+	if err := s.touchHeads(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("use", s.path, p)
+			s.harm(err)
+		}
+	}()
+	s.lost = true // unless it returns
+	b, err = s.db.Begin(writable)
+	s.lost = false
+	return b, err
+}
+
+// touchHeads returns an error when the heads of the file are no longer there.
+func (s *Store) touchHeads() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("use", s.path, p)
+			s.harm(err)
+		}
+	}()
+	if len(s.headPages) > 0 {
+		touch(s.headPages[:s.pageSize], s.headPages)
+	}
+	return nil
+}
+
+// endRead ends a reading transaction.
+func (s *Store) endRead(b *bbolt.Tx) error {
+	s.heads.Lock()
+	defer s.heads.Unlock()
+	if s.lost {
+		return nil
+	}
+	return b.Rollback()
 }
 
 // Update runs fn on the caller's goroutine or, when others write, on one of the store's; so fn must not wait for
@@ -105,11 +179,23 @@ func (s *Store) Update(ctx context.Context, fn func(memory.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if s.readOnly {
+		return fmt.Errorf("write %s: %w", s.path, errReadOnly)
+	}
 	if err := s.begin(); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)
 	}
 	defer s.begun.Done()
 	return s.writer.do(ctx, fn)
+}
+
+// Damage is what was found damaged in the data file since it was opened, nil when nothing was. While it is not nil, every
+// Update fails.
+func (s *Store) Damage() error {
+	if why := s.harmed.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // Close waits for the calls that have begun, then ends the writer and lets go of the file. It must not be called
@@ -146,12 +232,17 @@ func (s *Store) shut() (err error) {
 	s.begun.Wait()
 	s.writer.stop()
 	// While the lock is still held, or the note of the next holder would go instead.
-	if e := removeHolder(s.path); e != nil {
-		s.log.Warn("the note of who holds the data file stays behind", "error", e)
+	if !s.readOnly {
+		if e := removeHolder(s.path); e != nil {
+			s.log.Warn("the note of who holds the data file stays behind", "error", e)
+		}
 	}
-	if s.writer.stuck {
-		// bbolt still waits for a transaction that can never end; the lock goes with the file's handle.
+	if s.lost || s.writer.stuck {
+		// bbolt would wait for a lock of its own that can never be had; the file's goes with the file's handle.
 		return s.file.Close()
+	}
+	if e := s.unmap(); e != nil {
+		s.log.Warn("the heads of the data file stay mapped", "error", e)
 	}
 	defer func() {
 		if p := recover(); p != nil {

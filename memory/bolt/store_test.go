@@ -21,9 +21,14 @@ import (
 	"nudge/memory/memorytest"
 )
 
+// inChild is what the test program does with the file that an environment variable names, instead of testing.
+var inChild = map[string]func(path string){holdEnv: holdFile}
+
 func TestMain(m *testing.M) {
-	if path := os.Getenv(holdEnv); path != "" {
-		holdFile(path)
+	for env, run := range inChild {
+		if path := os.Getenv(env); path != "" {
+			run(path)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -43,23 +48,22 @@ func open(t testing.TB, dir string, opts Options) *Store {
 	return s
 }
 
-// checkFile closes a store and has bbolt check every page of its file.
+// checkFile has every page and row of a store's file checked, before it is closed and after.
 func checkFile(t testing.TB, s *Store) error {
 	t.Helper()
+	told := func(problem string) { t.Errorf("check of %s: %s", s.path, problem) }
+	if _, err := s.Check(context.Background(), told, nil); err != nil && !errors.Is(err, memory.ErrClosed) {
+		return err
+	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	db, err := bbolt.Open(s.path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	closed, err := OpenReadOnly(s.path, Options{})
 	if err != nil {
 		return err
 	}
-	err = db.View(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			t.Errorf("check of %s: %v", s.path, err)
-		}
-		return nil
-	})
-	return errors.Join(err, db.Close())
+	_, err = closed.Check(context.Background(), told, nil)
+	return errors.Join(err, closed.Close())
 }
 
 // checked is a store whose file is checked whenever it is closed.
@@ -467,7 +471,7 @@ func TestFullDisk(t *testing.T) {
 		return func(tx memory.Tx) error { return tx.Table("big").Put(key, make([]byte, 900<<10)) }
 	}
 	for i, err := range together(s, put("a"), big("x"), big("y")) {
-		if err == nil || errors.Is(err, memory.ErrDamaged) || !strings.Contains(err.Error(), "commit to ") {
+		if !errors.Is(err, memory.ErrFull) || errors.Is(err, memory.ErrDamaged) || !strings.Contains(err.Error(), "commit to ") {
 			t.Errorf("update %d that shared a commit with too much: %v", i, err)
 		}
 	}

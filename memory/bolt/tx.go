@@ -36,7 +36,7 @@ const appendFill = 1.0
 
 // tx is one caller's share of a bbolt transaction.
 type tx struct {
-	path   string
+	store  *Store
 	bolt   *bbolt.Tx
 	writes int   // grows with every change
 	damage error // the first met; nothing of the transaction may be kept after it
@@ -77,9 +77,11 @@ func (t *tx) guard(user bool, err *error) {
 	}
 }
 
-// damagedBy returns the error for a file that contradicts itself and keeps it, so that no such transaction commits.
+// damagedBy returns the error for a file that contradicts itself and keeps it, so that no such transaction commits, nor
+// any later one.
 func (t *tx) damagedBy(p any) error {
-	err := damaged("use", t.path, p)
+	err := damaged("use", t.store.path, p)
+	t.store.harm(err)
 	if t.damage == nil {
 		t.damage = err
 	}

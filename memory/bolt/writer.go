@@ -19,9 +19,6 @@ import (
 // maxBatch bounds how many updates share a commit, and so how long the first of them waits for the rest.
 const maxBatch = 512
 
-// errUnchanged ends a bbolt transaction in which nothing was written: there is nothing to sync.
-var errUnchanged = errors.New("nothing was written")
-
 // errEnded is the result of a function that ended its goroutine instead of returning.
 var errEnded = errors.New("the function ended its goroutine instead of returning")
 
@@ -60,7 +57,6 @@ type writer struct {
 
 	batch   []*call // begun or about to be; in order
 	failed  []*call // taken out of the batch, answered with it
-	alone   []*call // to be run one by one, since their shared commit met damage
 	crowd   int     // how many shared the last commit
 	laid    int64   // up to where the file is known to have no holes that are soon to be written
 	stuck   bool    // bbolt's write transaction can neither be ended nor begun again
@@ -152,8 +148,8 @@ func (w *writer) run() {
 	}()
 	debug.SetPanicOnFault(true)
 	w.id.Store(goroutineID())
-	for len(w.batch)+len(w.failed)+len(w.alone) > 0 || w.gather() {
-		w.work(len(w.alone) == 0)
+	for len(w.batch)+len(w.failed) > 0 || w.gather() {
+		w.work(true)
 	}
 	over = true
 }
@@ -189,16 +185,7 @@ func (w *writer) absorb() {
 // work makes one attempt at the batch and answers it unless a part of it is to be run again. With sharing, calls that
 // come meanwhile join it.
 func (w *writer) work(sharing bool) {
-	if len(w.batch)+len(w.failed) == 0 {
-		w.batch, w.alone = append(w.batch, w.alone[0]), w.alone[1:]
-	}
-	again, err := w.attempt(sharing)
-	switch {
-	case again:
-	case errors.Is(err, memory.ErrDamaged) && len(w.batch) > 1:
-		// Which of them touched the bad page is not known; on its own each fails or succeeds for itself.
-		w.alone, w.batch = append(w.alone, w.batch...), nil
-	default:
+	if again, err := w.attempt(sharing); !again {
 		w.finish(err)
 	}
 }
@@ -221,41 +208,65 @@ func (w *writer) finish(commit error) {
 // must be run anew, and else the result of the commit.
 func (w *writer) attempt(sharing bool) (again bool, err error) {
 	s := w.store
-	if broken := s.broken.Load(); broken != nil {
-		return false, fmt.Errorf("write %s: %w", s.path, *broken)
+	if err := s.refused(); err != nil {
+		return false, fmt.Errorf("write %s: %w", s.path, err)
 	}
-	var b *bbolt.Tx
-	var txid int
+	b, err := s.beginTx(true)
+	if err != nil {
+		return false, fmt.Errorf("write %s: %w", s.path, err)
+	}
+	txid := b.ID()
+	defer w.end(b)
 	defer func() {
 		if p := recover(); p != nil {
 			again, err = false, damaged("commit to", s.path, p)
-			if b != nil && b.DB() != nil {
-				w.stuck = true
-				s.fail(err)
-			}
+			s.harm(err)
 		}
 	}()
-	err = s.db.Update(func(tx *bbolt.Tx) error {
-		b, txid = tx, tx.ID()
-		s.grows(tx)
-		out, wrote := w.runAll(tx, sharing)
-		again = out
-		if out || !wrote {
-			return errUnchanged
-		}
-		w.layAhead(tx.Size())
-		return nil
-	})
-	if err == nil || errors.Is(err, errUnchanged) {
+	again, wrote, err := w.fill(b, sharing)
+	if err == nil && !again && wrote {
+		err = b.Commit()
+	}
+	if err == nil {
 		return again, nil
 	}
-	err = fmt.Errorf("commit to %s: %w", s.path, err)
-	if b != nil && s.committed(txid) {
+	err = fmt.Errorf("commit to %s: %w", s.path, full(err))
+	if s.committed(txid) {
 		// The new state stands in the file but perhaps not on the disk, and no later sync would tell.
 		err = fmt.Errorf("%w; whether it was kept is not known until the next start", err)
 		s.fail(err)
 	}
 	return false, err
+}
+
+// fill has the batch write into a transaction. wrote is false when there is nothing to commit.
+func (w *writer) fill(b *bbolt.Tx, sharing bool) (again, wrote bool, err error) {
+	s := w.store
+	if err := s.isWhole(b.Size()); err != nil {
+		return false, false, err
+	}
+	s.grows(b)
+	if again, wrote = w.runAll(b, sharing); again || !wrote {
+		return again, false, nil
+	}
+	if err := s.refused(); err != nil { // damage was met, in one of these or by a reader
+		return false, false, err
+	}
+	w.layAhead(b.Size())
+	return false, true, nil
+}
+
+// end takes back what a transaction has not committed.
+func (w *writer) end(b *bbolt.Tx) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.stuck = true
+			w.store.harm(damaged("use", w.store.path, p))
+		}
+	}()
+	if b.DB() != nil {
+		_ = b.Rollback() // it is open, so it can be ended
+	}
 }
 
 // layAhead writes zeros behind the last page in use, where that is not yet done. bbolt lengthens the file by a hole,
@@ -281,7 +292,7 @@ func (w *writer) layAhead(used int64) {
 // had written and was taken out; wrote that there is something to commit.
 func (w *writer) runAll(b *bbolt.Tx, sharing bool) (out, wrote bool) {
 	for i := 0; i < len(w.batch); i++ {
-		t := &tx{path: w.store.path, bolt: b}
+		t := &tx{store: w.store, bolt: b}
 		if w.runOne(w.batch[i], t); t.spoilt(w.batch[i].err) {
 			w.failed = append(w.failed, w.batch[i])
 			w.batch = slices.Delete(w.batch, i, i+1)
@@ -322,17 +333,47 @@ func (w *writer) runOne(c *call, t *tx) {
 
 // committed reports whether the transaction with the number is what readers see.
 func (s *Store) committed(txid int) bool {
-	b, err := s.db.Begin(false)
+	b, err := s.beginTx(false)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = b.Rollback() }() // of a read, which has nothing to undo
+	defer func() { _ = s.endRead(b) }() // of a read, which has nothing to undo
 	return b.ID() >= txid
+}
+
+// isWhole returns an error when the file no longer has so many bytes. What bbolt then wrote behind the gap would make
+// zeros of it, which nobody could tell from data.
+func (s *Store) isWhole(size int64) error {
+	info, err := s.file.Stat()
+	if err != nil || info.Size() >= size {
+		return err
+	}
+	err = damaged("write", s.path, fmt.Sprintf("it has shrunk to %d bytes of %d", info.Size(), size))
+	s.harm(err)
+	return err
 }
 
 // fail makes every later call return err.
 func (s *Store) fail(err error) {
 	s.broken.CompareAndSwap(nil, &err)
+}
+
+// harm makes every later Update return err, and says so the first time.
+func (s *Store) harm(err error) {
+	if s.harmed.CompareAndSwap(nil, &err) {
+		s.log.Error("the data file is damaged; nothing more is written to it, and what can be read is; restore a backup",
+			"file", s.path, "error", err)
+	}
+}
+
+// refused returns why nothing is written any more, nil when it is.
+func (s *Store) refused() error {
+	for _, why := range []*error{s.broken.Load(), s.harmed.Load()} {
+		if why != nil {
+			return fmt.Errorf("nothing more is written to it: %w", *why)
+		}
+	}
+	return nil
 }
 
 // panicError makes an error of one line from a recovered panic.

@@ -1,0 +1,151 @@
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"nudge/memory"
+)
+
+// Check looks whether everything that is kept of heartbeats agrees, and calls report with each problem: one line that
+// says what is wrong, what follows from it and what to do. A heartbeat that is neither paused nor ended must have a due
+// row for each zone in which it has a tick to come, and no row may be of another; outcomes must be as many as were counted.
+// The error is of reading: the store's.
+func Check(tx memory.Tx, report func(problem string)) error {
+	c := checking{tx: tx, report: report, beats: map[string]Heartbeat{}, states: map[string]*State{}, due: map[string]bool{}}
+	for _, step := range []func() error{c.heartbeats, c.readStates, c.rows, c.zones, c.outcomes} {
+		if err := step(); err != nil {
+			return fmt.Errorf("check the heartbeats: %w", err)
+		}
+	}
+	return nil
+}
+
+type checking struct {
+	tx     memory.Tx
+	report func(problem string)
+
+	beats  map[string]Heartbeat
+	states map[string]*State
+	due    map[string]bool // the keys of the rows that are heartbeats'
+}
+
+const saveAgain = "stop the heartbeat and make it again, or change it in the config"
+
+func (c *checking) problem(format string, args ...any) {
+	c.report(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
+}
+
+func (c *checking) heartbeats() error {
+	return c.tx.Table(tableHeartbeats).Scan("", func(name string, value []byte) error {
+		var h Heartbeat
+		if err := json.Unmarshal(value, &h); err != nil {
+			c.problem("heartbeat %q cannot be read: %v; it never wakes and cannot be listed: restore a backup", name, err)
+			return nil
+		}
+		if h.Name != name {
+			c.problem("heartbeat %q says that it is %q; %s", name, h.Name, saveAgain)
+		}
+		if err := h.Validate(); err != nil && h.Ended == "" {
+			c.problem("heartbeat %q cannot fall due: %v; %s", name, err, saveAgain)
+		}
+		c.beats[name] = h
+		return nil
+	})
+}
+
+func (c *checking) readStates() error {
+	return c.tx.Table(tableStates).Scan("", func(name string, value []byte) error {
+		s := &State{}
+		if err := json.Unmarshal(value, s); err != nil {
+			c.problem("what is remembered of heartbeat %q cannot be read: %v; its ticks fail: restore a backup", name, err)
+			return nil
+		}
+		if _, found := c.beats[name]; !found {
+			c.problem("heartbeat %q is gone, and what was remembered of it is not; nothing follows from it", name)
+		}
+		for zone, z := range s.Zones {
+			if z == nil {
+				c.problem("nothing is remembered of zone %q of heartbeat %q; its ticks fail: %s", zone, name, saveAgain)
+				delete(s.Zones, zone)
+			}
+		}
+		c.states[name] = s
+		return nil
+	})
+}
+
+// rows looks at the due rows that are heartbeats'.
+func (c *checking) rows() error {
+	return c.tx.Due().Scan(func(row memory.DueRow) error {
+		kind, rest, _ := strings.Cut(row.Key, "/")
+		if kind != "heartbeat" && kind != "heartbeat-retry" {
+			return nil
+		}
+		c.due[row.Key] = true
+		name, zone, _ := strings.Cut(rest, "/")
+		h, found := c.beats[name]
+		switch {
+		case !found:
+			c.problem("due row %q is of no heartbeat; it goes away when it falls due", row.Key)
+		case h.resting() != "":
+			c.problem("due row %q is of a heartbeat that has %s; it goes away when it falls due", row.Key, h.resting())
+		case zone != "" && (c.states[name] == nil || c.states[name].Zones[zone] == nil):
+			c.problem("due row %q is of a zone in which nobody lives; it goes away when it falls due", row.Key)
+		}
+		return nil
+	})
+}
+
+// zones looks for the rows that heartbeats must have.
+func (c *checking) zones() error {
+	for _, name := range slices.Sorted(maps.Keys(c.beats)) {
+		if c.beats[name].resting() != "" || c.due[heartbeatKey(name, "")] {
+			continue // with that row the zones are yet to be found
+		}
+		s := c.states[name]
+		if s == nil || len(s.Zones) == 0 {
+			c.problem("heartbeat %q has no due row and never wakes; %s", name, saveAgain)
+			continue
+		}
+		for _, zone := range slices.Sorted(maps.Keys(s.Zones)) {
+			switch has := c.due[heartbeatKey(name, zone)]; {
+			case !has && !s.Zones[zone].Over:
+				c.problem("heartbeat %q has no due row for zone %q and never wakes anybody there; %s", name, zone, saveAgain)
+			case has && s.Zones[zone].Over:
+				c.problem("heartbeat %q has a due row for zone %q, where its last tick is over; the row goes away when it falls due", name, zone)
+			}
+		}
+	}
+	return nil
+}
+
+// outcomes counts the outcomes that are kept of each heartbeat.
+func (c *checking) outcomes() error {
+	counts := map[string]uint64{}
+	err := c.tx.Table(tableTicks).Scan("", func(key string, value []byte) error {
+		name, number, _ := strings.Cut(key, "/")
+		seq, err := strconv.ParseUint(number, 16, 64)
+		s := c.states[name]
+		if err != nil || tickKey(name, seq) != key || s == nil || seq == 0 || seq > s.Seq || s.Seq-seq >= kept {
+			c.problem("outcome %q is of no tick that is remembered; nothing follows from it", key)
+			return nil
+		}
+		var o Outcome
+		if err := json.Unmarshal(value, &o); err != nil {
+			c.problem("outcome %q cannot be read: %v; why a heartbeat did or did not wake cannot be told: restore a backup", key, err)
+		}
+		counts[name]++
+		return nil
+	})
+	for _, name := range slices.Sorted(maps.Keys(c.states)) {
+		if want := min(c.states[name].Seq, kept); counts[name] != want {
+			c.problem("heartbeat %q has %d outcomes of %d; the others cannot be told, and nothing else follows", name, counts[name], want)
+		}
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nudge/memory"
+)
+
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		paused, over := beat("paused", "yes"), beat("over", "yes")
+		over.MaxTicks = 1
+		r.save(beat("disk", "no"), paused, over)
+		r.update(func(tx memory.Tx) error { return Pause(tx, "paused", "for a test") })
+		check := func() (found []string) {
+			err := r.store.View(context.Background(), func(tx memory.Tx) error {
+				return Check(tx, func(problem string) { found = append(found, problem) })
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return found
+		}
+		r.expect("problems before the first tick", check(), []string(nil))
+		r.start()
+		r.pass(time.Duration(kept+10) * time.Minute)
+		r.expect("problems of a clock that runs", check(), []string(nil))
+		r.stop()
+		r.expect("problems of one that was stopped", check(), []string(nil))
+
+		put := func(table, key, value string) func(memory.Tx) error {
+			return func(tx memory.Tx) error { return tx.Table(table).Put(key, []byte(value)) }
+		}
+		due := func(key string) func(memory.Tx) error {
+			return func(tx memory.Tx) error { return tx.Due().Put(memory.DueRow{Key: key, At: time.Now()}) }
+		}
+		for name, c := range map[string]struct {
+			change func(memory.Tx) error
+			want   string
+		}{
+			"no due row":        {func(tx memory.Tx) error { return tx.Due().Remove(heartbeatKey("disk", "UTC")) }, `"disk" has no due row for zone "UTC"`},
+			"no state":          {func(tx memory.Tx) error { return tx.Table(tableStates).Delete("disk") }, `"disk" has no due row and never wakes`},
+			"row of none":       {due(heartbeatKey("none", "UTC")), "is of no heartbeat"},
+			"retry of none":     {due(retryKey("none", "UTC")), "is of no heartbeat"},
+			"row of a paused":   {due(heartbeatKey("paused", "UTC")), "has paused: for a test"},
+			"row of an ended":   {due(heartbeatKey("over", "UTC")), "has ended: "},
+			"row of a zone":     {due(heartbeatKey("disk", "Europe/Paris")), "in which nobody lives"},
+			"heartbeat no JSON": {put(tableHeartbeats, "disk", "{"), `"disk" cannot be read`},
+			"another name":      {put(tableHeartbeats, "b", `{"name":"c","ended":"yes"}`), `"b" says that it is "c"`},
+			"a bad schedule":    {put(tableHeartbeats, "b", `{"name":"b","cron":"words"}`), `"b" cannot fall due`},
+			"state no JSON":     {put(tableStates, "disk", "{"), "its ticks fail"},
+			"state of none":     {put(tableStates, "none", "{}"), "what was remembered of it is not"},
+			"no zone's state":   {put(tableStates, "disk", `{"zones":{"UTC":null}}`), `of zone "UTC"`},
+			"zone is over":      {put(tableStates, "disk", `{"zones":{"UTC":{"over":true}}}`), "where its last tick is over"},
+			"outcome gone":      {func(tx memory.Tx) error { return tx.Table(tableTicks).Delete(tickKey("disk", 100)) }, "has 199 outcomes of 200"},
+			"outcome of none":   {put(tableTicks, "none/1", "{}"), "is of no tick"},
+			"outcome too old":   {put(tableTicks, tickKey("disk", 1), "{}"), "is of no tick"},
+			"outcome to come":   {put(tableTicks, tickKey("disk", 5000), "{}"), "is of no tick"},
+			"outcome no JSON":   {put(tableTicks, tickKey("disk", 100), "{"), "cannot be read"},
+		} {
+			var found []string
+			undo := errors.New("take it back")
+			err := r.store.Update(context.Background(), func(tx memory.Tx) error {
+				found = nil
+				return errors.Join(c.change(tx), undo, Check(tx, func(problem string) { found = append(found, problem) }))
+			})
+			if !errors.Is(err, undo) || !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, c.want) }) {
+				t.Errorf("%s: %q, %v; want %q", name, found, err, c.want)
+			}
+		}
+		r.expect("problems in the end", check(), []string(nil))
+	})
+}
