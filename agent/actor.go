@@ -24,8 +24,9 @@ type actor struct {
 	out  writes // what is not on disk yet
 	late *late  // what is about to be, before it
 
-	stuck  int      // compactions in a row that gained nothing
-	judged struct { // the last step that the hooks after it have let be
+	stuck  int                         // compactions in a row that gained nothing
+	prompt struct{ turn, text string } // the system prompt of a turn
+	judged struct {                    // the last step that the hooks after it have let be
 		turn string
 		step int
 	}

@@ -80,13 +80,7 @@ func (a *actor) allot(asked *modelAskedEntry, input, most int) (release func(), 
 // and one token for every two bytes that are new.
 func (a *actor) estimate(words []letter, tail string) int {
 	t := a.state.turn
-	bytes := a.state.bytes + len(tail)
-	for _, l := range words {
-		bytes += len(l.Text) + len(l.From.Name) + 64
-		if l.Note != nil {
-			bytes += len(l.Note.words())
-		}
-	}
+	bytes := a.state.bytes + len(tail) + weighWords(words)
 	if t.sentTokens > 0 {
 		return t.sentTokens + (bytes-t.sentBytes)/2
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // batch runs the calls of the last answer: those that only read side by side at once, the others in the order asked
@@ -103,7 +104,7 @@ func (a *actor) judgeCall(c *call) error {
 func (a *actor) invocation(c *call, arguments json.RawMessage) Invocation {
 	t := a.state.turn
 	return Invocation{
-		Session: a.session, Turn: t.id, Call: c.ID, Key: fmt.Sprintf("%s/%d/%s", t.id, t.steps, c.ID),
+		Session: a.session, Turn: t.id, Call: c.ID, Key: t.id + "/" + strconv.Itoa(t.steps) + "/" + c.ID,
 		Person: t.person, Wake: t.wake, Arguments: arguments, Progress: func(string) {},
 	}
 }

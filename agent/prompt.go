@@ -9,6 +9,14 @@ import (
 // requests stays good: the time of later turns stands in front of what is said then.
 func (a *actor) system() string {
 	t := a.state.turn
+	if a.prompt.turn != t.id {
+		a.prompt.turn, a.prompt.text = t.id, a.compose()
+	}
+	return a.prompt.text
+}
+
+func (a *actor) compose() string {
+	t := a.state.turn
 	var b strings.Builder
 	b.WriteString("You are Nudge, an agent in a company's chat. You work with tools and say only what you know from them or from the conversation. ")
 	if t.wake != nil {

@@ -12,8 +12,9 @@ import (
 
 // toolbox has the tools by name, with their schemas compiled.
 type toolbox struct {
-	order []*Tool
-	named map[string]*boxed
+	order  []*Tool
+	named  map[string]*boxed
+	person []model.Tool // those offered in turns that a person began
 }
 
 type boxed struct {
@@ -34,6 +35,7 @@ func newToolbox(c Config) (*toolbox, error) {
 			return nil, err
 		}
 	}
+	box.person = box.offer(&turn{})
 	return box, nil
 }
 
@@ -67,8 +69,15 @@ func (b *toolbox) offers(tool *Tool, t *turn) bool {
 		tool.Place == Anywhere && (tool.Effect == Read || slices.Contains(t.wake.Tools, tool.Name))
 }
 
-// offered is what the model reads of the tools in a turn, always in the same order.
+// offered is what the model reads of the tools in a turn, always in the same order. It must not be changed.
 func (b *toolbox) offered(t *turn) []model.Tool {
+	if t.wake == nil {
+		return b.person
+	}
+	return b.offer(t)
+}
+
+func (b *toolbox) offer(t *turn) []model.Tool {
 	var tools []model.Tool
 	for _, tool := range b.order {
 		if b.offers(tool, t) {

@@ -26,6 +26,10 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 	if a.stuck >= compact.MaxStuck {
 		return nil // it gained nothing twice; the provider decides whether it still fits
 	}
+	// A token is a byte at least, so a request far from the window need not be counted.
+	if bytes := a.state.bytes + weighTools(a.tools.offered(t)) + len(a.system()) + weighWords(words); bytes < who.Spec.Window/2-who.Spec.MaxOutput {
+		return nil
+	}
 	used := compact.Tokens(who.tokens, a.system(), a.tools.offered(t), a.state.view)
 	for _, l := range words {
 		used += compact.MessageTokens(who.tokens, model.Message{Role: model.User, Text: l.Text})
@@ -55,6 +59,18 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 	return a.add(compactedEntry{
 		Turn: t.id, Run: t.run, Change: out.Change, Level: out.Level, Before: out.Counts.Before, After: out.Counts.After,
 	})
+}
+
+// weighWords is about how many bytes words come to.
+func weighWords(words []letter) int {
+	n := 0
+	for _, l := range words {
+		n += len(l.Text) + len(l.From.Name) + 64
+		if l.Note != nil {
+			n += len(l.Note.words())
+		}
+	}
+	return n
 }
 
 // compacted takes a compaction into the view.

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,12 +54,11 @@ type writer struct {
 	queue chan *call
 	turn  chan struct{} // holds one while somebody has the turn
 
-	batch   []*call // begun or about to be; in order
-	failed  []*call // taken out of the batch, answered with it
-	crowd   int     // how many shared the last commit
-	laid    int64   // up to where the file is known to have no holes that are soon to be written
-	stuck   bool    // bbolt's write transaction can neither be ended nor begun again
-	id      atomic.Uint64
+	batch   []*call     // begun or about to be; in order
+	failed  []*call     // taken out of the batch, answered with it
+	crowd   int         // how many shared the last commit
+	laid    int64       // up to where the file is known to have no holes that are soon to be written
+	stuck   bool        // bbolt's write transaction can neither be ended nor begun again
 	running atomic.Bool // a caller's function runs; read by all
 }
 
@@ -122,7 +120,6 @@ func (w *writer) write(c *call) error {
 		w.give()
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	w.id.Store(goroutineID())
 	w.batch = append(w.batch, c)
 	for len(w.batch)+len(w.failed) > 0 {
 		w.work(false)
@@ -130,10 +127,9 @@ func (w *writer) write(c *call) error {
 	return <-c.answer
 }
 
-// isCaller reports whether it is called from inside a function that the writer runs.
-func (w *writer) isCaller() bool {
-	return w.running.Load() && goroutineID() == w.id.Load()
-}
+// isCaller reports whether it is called from inside a function that a writer runs. It looks only while this one runs one,
+// since the language has no quick way to tell.
+func (w *writer) isCaller() bool { return w.running.Load() && insideRunOne() }
 
 // run writes what is queued, with the turn, which it gives when there is no more. A caller's function may end the
 // goroutine it runs on; then another takes over with what is left.
@@ -147,7 +143,6 @@ func (w *writer) run() {
 		}
 	}()
 	debug.SetPanicOnFault(true)
-	w.id.Store(goroutineID())
 	for len(w.batch)+len(w.failed) > 0 || w.gather() {
 		w.work(true)
 	}
@@ -393,16 +388,20 @@ func oneLine(v any) string {
 	return strings.Join(strings.Fields(fmt.Sprint(v)), " ")
 }
 
-// goroutineID returns the number by which the runtime calls the current goroutine in its traces. The language has
-// no other way to tell that a call comes from inside a function that one is running.
-func goroutineID() (id uint64) {
-	var buf [64]byte
-	trace := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	for _, digit := range trace {
-		if digit < '0' || digit > '9' {
-			break
+// insideRunOne reports whether runOne is among the callers of this goroutine.
+func insideRunOne() bool {
+	var callers [64]uintptr
+	for skip := 0; ; skip += len(callers) {
+		n := runtime.Callers(skip, callers[:])
+		frames := runtime.CallersFrames(callers[:n])
+		for more := n > 0; more; {
+			var frame runtime.Frame
+			if frame, more = frames.Next(); strings.HasSuffix(frame.Function, "memory/bolt.(*writer).runOne") {
+				return true
+			}
 		}
-		id = id*10 + uint64(digit-'0')
+		if n < len(callers) {
+			return false
+		}
 	}
-	return id
 }
