@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"nudge/memory"
@@ -19,13 +20,16 @@ const (
 
 // work is one call that is being run, and what came of it.
 type work struct {
-	call     *call
-	in       Invocation
-	tool     *Tool
-	result   Result
-	err      error
-	took     time.Duration
-	progress []string
+	call   *call
+	in     Invocation
+	tool   *Tool
+	result Result
+	err    error
+	took   time.Duration
+
+	mu       sync.Mutex
+	progress []string // guarded by mu until the call has ended
+	ended    bool     // guarded by mu
 
 	rewritten *string // the result as a hook wrote it
 	withheld  string  // instead of a result that a hook could not decide about
@@ -171,32 +175,42 @@ func (a *actor) readyCall(c *call) (*work, error) {
 	return w, nil
 }
 
-// runAll runs calls and returns when each has ended, passing their progress on.
+// runAll runs calls side by side and returns when each has ended, passing their progress on.
 func (a *actor) runAll(ctx context.Context, works []*work) {
-	lines := make(chan func(), 16)
-	ended := make(chan struct{}, len(works))
-	done := make(chan struct{})
 	for _, w := range works {
-		w.in.Progress = func(line string) {
-			select {
-			case lines <- func() { w.progress = append(w.progress, line); a.progress(w.tool.Name, line) }:
-			case <-done:
+		line, watched := a.progressLine(w.tool.Name, "")
+		w.in.Progress = func(text string) {
+			if line := line; w.note(text) && watched {
+				line.Text = text
+				a.Live(line)
 			}
 		}
-		go func() {
-			runOne(ctx, w, a.toolTimeout(w.tool))
-			ended <- struct{}{}
-		}()
 	}
-	for left := len(works); left > 0; {
-		select {
-		case line := <-lines:
-			line()
-		case <-ended:
-			left--
-		}
+	var others sync.WaitGroup
+	for _, w := range works[1:] {
+		others.Go(func() { runOne(ctx, w, a.toolTimeout(w.tool)) })
 	}
-	close(done)
+	runOne(ctx, works[0], a.toolTimeout(works[0].tool))
+	others.Wait()
+}
+
+// note keeps a line of progress. It reports false once the call has ended: what a function that was left behind says is
+// of no interest.
+func (w *work) note(line string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return false
+	}
+	w.progress = append(w.progress, line)
+	return true
+}
+
+// end closes the progress of a call.
+func (w *work) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
 }
 
 func (a *actor) toolTimeout(tool *Tool) time.Duration {
@@ -214,6 +228,7 @@ func runOne(ctx context.Context, w *work, timeout time.Duration) {
 	defer cancel()
 	w.result, w.err = within(ctx, stopGrace, func() (Result, error) { return w.tool.Run(ctx, w.in) })
 	w.took = time.Since(began)
+	w.end()
 	switch {
 	case errors.Is(w.err, errPanicked):
 		w.err = errors.New("the tool failed unexpectedly; do not try it again with the same arguments")
