@@ -247,7 +247,7 @@ func newHarness(b *testing.B, p *provider, priced bool) *harness {
 		spec.PriceIn, spec.PriceOut, limits.Cost = agent.PerMillion(2), agent.PerMillion(12), agent.USD(100)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 1024 // as the program has it
+	transport.MaxIdleConnsPerHost, transport.WriteBufferSize = 1024, 16<<10 // as the program has it
 	b.Cleanup(transport.CloseIdleConnections)
 	client, err := openai.New(openai.Config{BaseURL: p.URL + "/v1", Model: "m", Stream: true, HTTP: &http.Client{Transport: transport}})
 	if err != nil {

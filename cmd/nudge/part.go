@@ -213,9 +213,14 @@ func counter(c config.Model) compact.Counter {
 // the answers of a busy hour dial anew each time.
 const modelConnections = 1024
 
+// modelBuffer is as long as most requests, so that each is one write; what does not fit Go's own 4 KiB is copied through
+// a buffer that is made for it.
+const modelBuffer = 16 << 10
+
 func modelHTTP() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = modelConnections, modelConnections
+	transport.WriteBufferSize = modelBuffer
 	return &http.Client{Transport: transport}
 }
 
