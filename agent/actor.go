@@ -225,6 +225,7 @@ func (a *actor) wake() error {
 		return err
 	}
 	a.fresh = false
+	a.models[0].tokens.Resume(a.state.ratio)
 	if err := a.mend(); err != nil {
 		return err
 	}

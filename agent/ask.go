@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -144,6 +145,9 @@ func (a *actor) keepAnswer(asked *modelAskedEntry, answer model.Answer, took tim
 		entry.Cost = asked.Reserve // unknown is not free
 	}
 	a.spend(asked.Day, entry.Cost-asked.Reserve)
+	if a.state.turn.model == 0 {
+		entry.Ratio = math.Round(a.model().tokens.Ratio()*1000) / 1000
+	}
 	if !asked.Summary {
 		entry.Text, entry.Reasoning, entry.Calls = answer.Text, answer.Reasoning, answer.Calls
 		a.fresh = true

@@ -35,6 +35,7 @@ type checkpointEntry struct {
 	Planned bool            `json:"planned,omitempty"`
 	Told    string          `json:"told,omitempty"`
 	Turns   int             `json:"turns"`
+	Ratio   float64         `json:"ratio,omitempty"`
 	Cards   []keptCard      `json:"cards,omitempty"` // parked ones that are not done with
 }
 
@@ -59,7 +60,7 @@ func (s *state) worthCheckpoint() bool {
 // checkpoint is the state as an entry.
 func (s *state) checkpoint() checkpointEntry {
 	e := checkpointEntry{
-		Began: s.began, View: s.view, Marks: s.marks, Marked: s.marked, Plan: s.plan, Planned: s.planned, Told: s.told, Turns: s.turns,
+		Began: s.began, View: s.view, Marks: s.marks, Marked: s.marked, Plan: s.plan, Planned: s.planned, Told: s.told, Turns: s.turns, Ratio: s.ratio,
 	}
 	for _, k := range s.cards {
 		if k.verdict == "" || k.owed() {
@@ -75,7 +76,7 @@ func (s *state) restore(e *checkpointEntry) {
 	if len(e.View) > 0 && unpaired(append(slices.Clone(e.View), model.Message{Role: model.User, Text: "on"})) != "" {
 		return
 	}
-	s.began, s.view, s.marked, s.plan, s.planned, s.told, s.turns = e.Began, e.View, e.Marked, e.Plan, e.Planned, e.Told, e.Turns
+	s.began, s.view, s.marked, s.plan, s.planned, s.told, s.turns, s.ratio = e.Began, e.View, e.Marked, e.Plan, e.Planned, e.Told, e.Turns, e.Ratio
 	s.marks = append(slices.Clone(e.Marks), make([]compact.Mark, max(len(e.View)-len(e.Marks), 0))...)[:len(e.View)]
 	s.turn, s.halted, s.bytes, s.journal = nil, nil, 0, 0
 	for _, m := range s.view {

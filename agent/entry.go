@@ -114,6 +114,7 @@ type modelCallEntry struct {
 	Finish    model.Finish  `json:"finish,omitempty"`
 	Usage     model.Usage   `json:"usage"`
 	Cost      Money         `json:"cost,omitempty"`
+	Ratio     float64       `json:"ratio,omitempty"`   // of the first model's tokens to those counted here
 	Summary   bool          `json:"summary,omitempty"` // the text stands in the compaction that follows
 	Took      time.Duration `json:"took"`
 }

@@ -64,5 +64,5 @@ func (s *state) inFull() string {
 		}
 	}
 	slices.Sort(cards)
-	return fmt.Sprintf("%d %v %+v %+v %d %v %q %v %q %s %d %v", s.last, s.began, s.view, s.marks, s.bytes, s.marked, s.plan, s.planned, s.told, turn, s.turns, cards)
+	return fmt.Sprint(s.ratio, " ") + fmt.Sprintf("%d %v %+v %+v %d %v %q %v %q %s %d %v", s.last, s.began, s.view, s.marks, s.bytes, s.marked, s.plan, s.planned, s.told, turn, s.turns, cards)
 }

@@ -29,6 +29,7 @@ type state struct {
 	halted  *turn           // the last one, if it was ended and may be granted more
 	turns   int
 	cards   map[string]*card // of this session; those decided before the newest checkpoint are not here
+	ratio   float64          // of tokens as the first model counts them to those counted here; 0 when unknown
 	memo    model.Memo       // what the model's client has made of the view
 	dull    int              // summaries in a row that were no good; not journaled, a restart may try again
 }
@@ -234,7 +235,7 @@ func (s *state) answered(e *modelCallEntry) {
 		return // without a turn its calls would never have results
 	}
 	if e.Summary {
-		t.paid(e)
+		s.paid(e)
 		return
 	}
 	if len(e.Calls) > 0 || strings.TrimSpace(e.Text) != "" {
@@ -251,7 +252,7 @@ func (s *state) answered(e *modelCallEntry) {
 	if len(e.Calls) == 0 {
 		t.said = &e.Text
 	}
-	t.paid(e)
+	s.paid(e)
 	t.steps++
 	for _, c := range e.Calls {
 		t.batch = append(t.batch, &call{Call: c})
@@ -259,7 +260,11 @@ func (s *state) answered(e *modelCallEntry) {
 }
 
 // paid takes what a model call came to.
-func (t *turn) paid(e *modelCallEntry) {
+func (s *state) paid(e *modelCallEntry) {
+	if e.Ratio > 0 {
+		s.ratio = e.Ratio
+	}
+	t := s.turn
 	if !e.Usage.Known {
 		t.uncount()
 	}

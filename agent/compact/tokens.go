@@ -156,8 +156,9 @@ const (
 type Calibrated struct {
 	base Counter
 
-	mu    sync.Mutex
-	ratio float64
+	mu      sync.Mutex
+	ratio   float64
+	learned bool
 }
 
 // NewCalibrated wraps a counter; until it has learned something it counts as that does.
@@ -190,4 +191,15 @@ func (c *Calibrated) Learn(req model.Request, reported int) {
 		share = upwards
 	}
 	c.ratio += share * (seen - c.ratio)
+	c.learned = true
+}
+
+// Resume takes a ratio that a counter of the same model had before, in an earlier process, unless this one has learned
+// something already.
+func (c *Calibrated) Resume(ratio float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.learned && ratio > 0 {
+		c.ratio, c.learned = min(max(ratio, leastRatio), mostRatio), true
+	}
 }
