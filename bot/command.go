@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -38,8 +37,9 @@ func chatCommands() []chatCommand {
 		{"answer", "[ID] text", "answers a question", verdict(agent.AnswerIt)},
 		{"approvals", "", "lists what waits for a decision", (*Hub).approvals},
 		{"new", "", "begins a fresh conversation", (*Hub).newSession},
-		{"sessions", "", "lists the conversations here", (*Hub).sessions},
+		{"sessions", "[erase NUMBER]", "lists the conversations here, or erases one of them", (*Hub).sessions},
 		{"resume", "NUMBER", "goes back to one of them", (*Hub).resumeSession},
+		{"export", "", "shows all that is kept of this conversation", (*Hub).export},
 		{"heartbeats", "", "lists what wakes me for you", (*Hub).heartbeats},
 		{"status", "", "says what is going on here", (*Hub).status},
 		{"usage", "", "says what you have spent today", (*Hub).usage},
@@ -211,89 +211,6 @@ func (h *Hub) approvals(ctx context.Context, e Event, _ string) (Admission, erro
 			lines = []string{"Nothing waits for a decision of yours."}
 		}
 		return agent.Notice, strings.Join(lines, "\n\n"), err
-	})
-}
-
-// sessionsOf lists the sessions of a conversation, oldest first.
-func sessionsOf(tx memory.Tx, conversation string) (names []string, newest map[string]time.Time, err error) {
-	newest = map[string]time.Time{}
-	err = tx.Journal().Sessions(conversation, func(session string, last memory.Entry) error {
-		if !strings.HasPrefix(session, conversation) {
-			return memory.ErrStop
-		}
-		if session == conversation || strings.HasPrefix(session, conversation+"~") {
-			names = append(names, session)
-			newest[session] = last.At
-		}
-		return nil
-	})
-	slices.SortFunc(names, func(a, b string) int { return sessionNumber(a) - sessionNumber(b) })
-	return names, newest, err
-}
-
-// sessionNumber is the number of a session in its conversation: the first has no suffix.
-func sessionNumber(session string) int {
-	_, suffix, found := strings.Cut(session, "~")
-	if !found {
-		return 1
-	}
-	n, _ := strconv.Atoi(suffix)
-	return n
-}
-
-func (h *Hub) newSession(ctx context.Context, e Event, _ string) (Admission, error) {
-	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
-		names, _, err := sessionsOf(tx, e.Address)
-		if err != nil {
-			return "", "", err
-		}
-		if len(names) == 0 {
-			return agent.Notice, "This conversation is fresh already.", nil
-		}
-		n := sessionNumber(names[len(names)-1]) + 1
-		if err := agent.SetSession(tx, e.Address, fmt.Sprintf("%s~%d", e.Address, n)); err != nil {
-			return "", "", err
-		}
-		return agent.Notice, fmt.Sprintf("This is a fresh conversation, number %d. %s lists the others.", n, h.word(e.Address, "sessions")), nil
-	})
-}
-
-func (h *Hub) sessions(ctx context.Context, e Event, _ string) (Admission, error) {
-	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
-		names, newest, err := sessionsOf(tx, e.Address)
-		if err != nil {
-			return "", "", err
-		}
-		current, err := agent.SessionOf(tx, e.Address)
-		if err != nil {
-			return "", "", err
-		}
-		if len(names) == 0 {
-			return agent.Notice, "There is no conversation here yet.", nil
-		}
-		lines := make([]string, len(names))
-		for i, name := range names {
-			lines[i] = fmt.Sprintf("%d  last used %s", sessionNumber(name), newest[name].In(zoneOf(e.From)).Format("2006-01-02 15:04"))
-			if name == current {
-				lines[i] += "  (this one)"
-			}
-		}
-		return agent.Notice, strings.Join(lines, "\n"), nil
-	})
-}
-
-func (h *Hub) resumeSession(ctx context.Context, e Event, rest string) (Admission, error) {
-	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
-		names, _, err := sessionsOf(tx, e.Address)
-		if err != nil {
-			return "", "", err
-		}
-		n, _ := strconv.Atoi(rest)
-		at := slices.IndexFunc(names, func(s string) bool { return sessionNumber(s) == n })
-		if at < 0 {
-			return agent.Fault, fmt.Sprintf("There is no conversation number %q here. %s lists them.", rest, h.word(e.Address, "sessions")), nil
-		}
-		return agent.Notice, fmt.Sprintf("This is conversation number %d again.", n), agent.SetSession(tx, e.Address, names[at])
 	})
 }
 

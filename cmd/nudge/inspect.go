@@ -74,10 +74,13 @@ func (a *app) traceCommand() *cobra.Command {
 	return cmd
 }
 
-// formatFlags are --format, and --json which stands for --format json.
+// formatFlags are --format, and --json which stands for --format json. What format holds is the default, text when nothing.
 func formatFlags(cmd *cobra.Command, format *string, help string) {
 	var asJSON bool
-	cmd.Flags().StringVar(format, "format", "text", help)
+	if *format == "" {
+		*format = "text"
+	}
+	cmd.Flags().StringVar(format, "format", *format, help)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if asJSON {
@@ -130,7 +133,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 	limit := 50
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List the sessions, newest first",
+		Short: "List the sessions, newest first; export or erase one",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var lines []sessionLine
@@ -149,6 +152,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most; 0 for all")
 	formatFlags(cmd, &format, "text or json")
+	cmd.AddCommand(a.exportSessionCommand(), a.eraseSessionCommand())
 	return cmd
 }
 

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"nudge/agent"
+	"nudge/bot"
+	"nudge/cmd/nudge/config"
+	"nudge/memory"
+	"nudge/memory/bolt"
+	"nudge/schedule"
+)
+
+// personDocument is what `nudge export` prints of a person. Names of fields stay as they are.
+type personDocument struct {
+	Exported time.Time `json:"exported"`
+	agent.PersonExport
+	Heartbeats  []ownHeartbeat   `json:"heartbeats"`            // that wake the person, or that they made
+	Undelivered []bot.DeadLetter `json:"undelivered,omitempty"` // said to them and given up, newest first
+}
+
+// ownHeartbeat is a heartbeat as one of its people may see it: others whom it wakes are not in it, nor what the operator
+// has it check.
+type ownHeartbeat struct {
+	Name      string         `json:"name"`
+	Cron      string         `json:"cron"`
+	Zone      string         `json:"zone,omitempty"` // IANA name; "" means the person's own
+	Prompt    string         `json:"prompt"`
+	Tools     []string       `json:"tools,omitempty"`
+	Until     time.Time      `json:"until,omitzero"`
+	Kind      string         `json:"condition_kind"`
+	Condition *schedule.Spec `json:"condition,omitempty"` // of one that the person made
+	Made      bool           `json:"made_by_you,omitempty"`
+	Wakes     bool           `json:"wakes_you,omitempty"`
+	Paused    string         `json:"paused,omitempty"` // why
+	Ended     string         `json:"ended,omitempty"`  // why
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	format := "json"
+	cmd := &cobra.Command{
+		Use:   "export USER",
+		Short: "Print all that is kept of a person",
+		Long: "Print all that is kept of a person, as one JSON document or for reading: who they are, their sessions, what they said in shared\n" +
+			"conversations, their cards, decisions, heartbeats and money. USER is an id such as slack:T1:U1; a name alone is one at a terminal.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			person := agent.PersonID(args[0])
+			if !strings.Contains(args[0], ":") {
+				person = "terminal:" + person
+			}
+			return a.printExport(cmd.Context(), []string{"export", "--format", format, string(person)}, func(tx memory.Tx) (data any, text func() string, err error) {
+				doc, err := exportPerson(tx, person)
+				return doc, doc.markdown, err
+			}, format)
+		},
+	}
+	formatFlags(cmd, &format, "json or text")
+	return cmd
+}
+
+func (a *app) exportSessionCommand() *cobra.Command {
+	format := "json"
+	cmd := &cobra.Command{
+		Use:   "export SESSION",
+		Short: "Print all that is kept of a session",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.printExport(cmd.Context(), []string{"sessions", "export", "--format", format, args[0]}, func(tx memory.Tx) (data any, text func() string, err error) {
+				session, err := agent.ExportSession(tx, args[0])
+				return session, func() string { return session.Markdown(time.Local) }, unknownSession(err)
+			}, format)
+		},
+	}
+	formatFlags(cmd, &format, "json or text")
+	return cmd
+}
+
+// unknownSession says what to do about the name of a session that is not there.
+func unknownSession(err error) error {
+	if errors.Is(err, agent.ErrUnknownSession) {
+		return fmt.Errorf("%w; `nudge sessions` lists those that there are", err)
+	}
+	return err
+}
+
+// printExport prints what is found in the data file, without the secrets of the config.
+func (a *app) printExport(ctx context.Context, args []string, find func(memory.Tx) (data any, text func() string, err error), format string) error {
+	var out bytes.Buffer
+	var hidden []string
+	err := a.look(ctx, args, func(tx memory.Tx) error {
+		out.Reset()
+		data, text, err := find(tx)
+		if err != nil {
+			return err
+		}
+		if hidden, err = a.secrets(tx); err != nil {
+			return err
+		}
+		if format == "text" {
+			_, err = fmt.Fprintln(&out, strings.TrimRight(text(), "\n"))
+			return err
+		}
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(data)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.out, strings.NewReplacer(hidden...).Replace(out.String()))
+	return failed(err)
+}
+
+// shortestSecret is how many bytes a secret has at least. What is shorter is a placeholder, and would be found in every word.
+const shortestSecret = 8
+
+// secrets are what must not be printed, each followed by what stands in its place: a tool may have read them, and then they
+// are in a journal.
+func (a *app) secrets(tx memory.Tx) (replaced []string, err error) {
+	c := config.Config{}
+	if a.host != nil {
+		c = a.host.config
+	} else if c, _, err = a.config(); err != nil {
+		return nil, err
+	}
+	refs := []string{c.Model.APIKeyEnv, c.Slack.BotTokenEnv, c.Slack.AppTokenEnv, c.Discord.TokenEnv, c.Web.APITokenEnv, c.Store.URLEnv}
+	for _, fallback := range c.Model.Fallbacks {
+		refs = append(refs, fallback.APIKeyEnv)
+	}
+	token, _, err := tx.Table("setting").Get("web.token")
+	hidden := []string{string(token)}
+	for _, ref := range refs {
+		if ref == "" {
+			continue
+		}
+		if secret, err := config.Secret(ref); err == nil { // one that is not there cannot be hidden
+			hidden = append(hidden, secret)
+		}
+	}
+	for _, secret := range hidden {
+		if len(secret) < shortestSecret {
+			continue
+		}
+		replaced = append(replaced, secret, "[secret]")
+		if quoted, err := json.Marshal(secret); err == nil {
+			replaced = append(replaced, string(quoted[1:len(quoted)-1]), "[secret]")
+		}
+	}
+	return replaced, err
+}
+
+// exportPerson gathers what all rooms keep of a person.
+func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
+	own := of(person)
+	kept, err := agent.ExportPerson(tx, person, own)
+	if err != nil {
+		return personDocument{}, err
+	}
+	doc := personDocument{Exported: time.Now().UTC(), PersonExport: kept, Heartbeats: []ownHeartbeat{}}
+	beats, err := schedule.List(tx)
+	if err != nil {
+		return personDocument{}, err
+	}
+	for _, b := range beats {
+		beat := ownHeartbeat{
+			Name: b.Name, Cron: b.Cron, Zone: b.Zone, Prompt: b.Prompt, Tools: b.Tools, Until: b.Until, Kind: b.Condition.Kind,
+			Made: b.By == string(person), Wakes: slices.Contains(b.For, string(person)), Paused: b.Paused, Ended: b.Ended,
+		}
+		if beat.Made {
+			beat.Condition = &b.Condition
+		}
+		if beat.Made || beat.Wakes {
+			doc.Heartbeats = append(doc.Heartbeats, beat)
+		}
+	}
+	total, _, err := bot.DeadLetters(tx, 0)
+	if err != nil {
+		return personDocument{}, err
+	}
+	_, letters, err := bot.DeadLetters(tx, total)
+	if err != nil {
+		return personDocument{}, err
+	}
+	for _, l := range letters {
+		if own(l.Conversation) {
+			doc.Undelivered = append(doc.Undelivered, l)
+		}
+	}
+	if kept.Empty() && len(doc.Heartbeats)+len(doc.Undelivered) == 0 {
+		return personDocument{}, fmt.Errorf("nothing is kept of %s; an id is such as terminal:ann or slack:T1:U1, and `nudge sessions` shows those of whom there is something", person)
+	}
+	return doc, nil
+}
+
+// markdown is the document for reading, in the person's time.
+func (d personDocument) markdown() string {
+	zone, err := time.LoadLocation(d.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	var b strings.Builder
+	b.WriteString(d.PersonExport.Markdown(zone))
+	if len(d.Heartbeats) > 0 {
+		b.WriteString("\n## Heartbeats\n")
+	}
+	for _, h := range d.Heartbeats {
+		fmt.Fprintf(&b, "\n**%s**, %s, on %s", h.Name, h.Cron, h.Kind)
+		for _, why := range [][2]string{{"paused", h.Paused}, {"ended", h.Ended}} {
+			if why[1] != "" {
+				fmt.Fprintf(&b, " (%s: %s)", why[0], why[1])
+			}
+		}
+		fmt.Fprintf(&b, "\n> %s\n", strings.ReplaceAll(h.Prompt, "\n", "\n> "))
+	}
+	if len(d.Undelivered) > 0 {
+		b.WriteString("\n## Said to you and not delivered\n")
+	}
+	for _, l := range d.Undelivered {
+		fmt.Fprintf(&b, "\n**%s**, %s: %s\n> %s\n", l.Kind, l.At.In(zone).Format("2006-01-02 15:04"), l.Reason, strings.ReplaceAll(l.Text, "\n", "\n> "))
+	}
+	return b.String()
+}
+
+func (a *app) eraseSessionCommand() *cobra.Command {
+	yes := false
+	cmd := &cobra.Command{
+		Use:   "erase SESSION",
+		Short: "Remove a session with all that is kept of it",
+		Long: "Remove a session with all that is kept of it; what runs in it is stopped first. `nudge sessions` lists the names. While nudge does not\n" +
+			"run the data file is compacted as well, so that no byte of it is left there. While nudge runs, the next `nudge compact` does that.\n" +
+			"Backups and what stands on the platforms are not touched.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes && !a.canAsk() {
+				return errors.New("nobody can be asked here whether to erase; --yes erases without asking")
+			}
+			return a.eraseSession(cmd.Context(), args[0], yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// canAsk reports whether somebody sits at both ends.
+func (a *app) canAsk() bool { return a.isTerminal(a.in) && a.isTerminal(a.out) }
+
+// eraseSession removes a session from the program that runs here, through the process that holds the data file, or by
+// holding it.
+func (a *app) eraseSession(ctx context.Context, session string, yes bool) error {
+	if a.host != nil {
+		return failed(a.eraseRunning(ctx, a.host, session, yes))
+	}
+	path, options, err := a.dataFilePath()
+	if err != nil {
+		return err
+	}
+	store, err := openStore(filepath.Dir(path), a.log())
+	var locked *memory.LockedError
+	if errors.As(err, &locked) {
+		return a.overSocket(ctx, filepath.Dir(path), locked, []string{"sessions", "erase", fmt.Sprintf("--yes=%t", yes), session})
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if err := errors.Join(a.eraseResting(ctx, store, session, yes), store.Close()); err != nil {
+		return failed(err)
+	}
+	if _, _, err := bolt.Compact(path, options); err != nil {
+		return failed(fmt.Errorf("the session is gone from use, but its bytes may still be in the data file: %w; run `nudge compact` when that is mended", err))
+	}
+	_, err = fmt.Fprintln(a.out, "the data file was compacted: nothing of it is left there")
+	return failed(err)
+}
+
+func (a *app) eraseRunning(ctx context.Context, p *program, session string, yes bool) error {
+	if err := a.confirmErasure(ctx, p.store, session, yes); err != nil {
+		return err
+	}
+	removed, err := bot.Erase(ctx, p.agent, session)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "erased %s: %s\nit is gone from use; nudge runs, so the bytes go from the data file with the next `nudge compact`\n", session, removed)
+	return err
+}
+
+func (a *app) eraseResting(ctx context.Context, store memory.Store, session string, yes bool) error {
+	if err := a.confirmErasure(ctx, store, session, yes); err != nil {
+		return err
+	}
+	var removed bot.Erased
+	err := store.Update(ctx, func(tx memory.Tx) (err error) {
+		removed, err = bot.EraseSession(tx, session)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "erased %s: %s\n", session, removed)
+	return err
+}
+
+// confirmErasure returns an error unless there is such a session and it may be erased.
+func (a *app) confirmErasure(ctx context.Context, store memory.Store, session string, yes bool) error {
+	err := store.View(ctx, func(tx memory.Tx) error {
+		there, err := agent.HasSession(tx, session)
+		if err == nil && !there {
+			err = unknownSession(fmt.Errorf("erase session %.100q: %w", session, agent.ErrUnknownSession))
+		}
+		return err
+	})
+	if err != nil || yes {
+		return err
+	}
+	fmt.Fprintf(a.out, "Erase session %s for good? [y/N] ", session)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errors.New("nothing was erased")
+	}
+	return nil
+}
