@@ -335,6 +335,27 @@ func (page *page) stops(p *program) {
 	}
 }
 
+// TestOffer lets a turn go on that a limit has ended, by the button, in a page that came later.
+func TestOffer(t *testing.T) {
+	p := startProgram(t, nil)
+	p.end()
+	p.limits = agent.Limits{Steps: 1}
+	p.start()
+	browser := chromium(t)
+	page := newPage(t, browser, p.server.URL())
+	page.types("how full is the disk?")
+	page.sees(".card.offer", "after 1 steps")
+	later := newPage(t, browser, "http://"+p.server.Address()+"/")
+	later.sees(".card.offer", "Say continue")
+	later.until("document.getElementById('waiting').hidden")
+	later.shoot("08-offer")
+	later.press(".card.offer", "Continue")
+	later.sees(".card.offer.settled .outcome", "Goes on by you")
+	later.sees(".final", "43%")
+	page.sees(".card.offer.settled .outcome", "Goes on")
+	page.sees(".final", "43%")
+}
+
 // TestNarrowPage looks at the page on a small telephone: nothing may stand out at the side.
 func TestNarrowPage(t *testing.T) {
 	p := startProgram(t, nil)

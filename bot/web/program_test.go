@@ -30,6 +30,7 @@ type program struct {
 	config Config
 	model  model.Model
 	policy map[string]agent.Policy
+	limits agent.Limits
 
 	stop  context.CancelFunc
 	ended []chan error
@@ -79,7 +80,7 @@ func (p *program) start() {
 	p.hub = bot.NewHub(bot.Config{Store: p.store, Model: "demo"})
 	ag, err := agent.New(agent.Config{
 		Store: p.store, Model: p.model, Spec: agent.ModelSpec{Name: "demo", Window: 32_000, MaxOutput: 1000}, Tools: p.tools(),
-		Owners: []agent.PersonID{me.ID}, Approve: p.policy,
+		Owners: []agent.PersonID{me.ID}, Approve: p.policy, Limits: p.limits,
 		Outgoing: p.hub.Outgoing, Live: p.hub.Live,
 	})
 	if err != nil {

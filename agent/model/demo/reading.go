@@ -65,8 +65,13 @@ func read(req model.Request) *reading {
 // findWords finds the message that the turn is about and returns its index, or -1.
 func (r *reading) findWords(messages []model.Message) int {
 	bare := -1
+	goesOn := false // over the line with which a limit had ended the turn
 	for i, m := range slices.Backward(messages) {
 		switch {
+		case m.Role == model.User && letGoOn.MatchString(m.Text):
+			goesOn = true
+		case m.Role == model.Assistant && len(m.Calls) == 0 && goesOn:
+			goesOn = false
 		case m.Role == model.User:
 			words, marks := splitMarks(m.Text)
 			if at := strings.Index(m.Text, "["); at >= 0 && cameOf.MatchString(strings.TrimSpace(m.Text[at:])) {
@@ -158,6 +163,9 @@ func argument(c model.Call, name string) string {
 
 // planTail is how the agent reminds of a plan: behind the newest message, also when that is a result.
 var planTail = regexp.MustCompile(`(?s)\n\s*\[your plan so far:\n.*\]\s*$`)
+
+// letGoOn is how the agent tells that a turn that a limit had ended goes on.
+var letGoOn = regexp.MustCompile(`^\[.* lets you go on, with as much again: go on with the work\.\]`)
 
 // splitMarks parts a message from the marks that were put before and after it.
 func splitMarks(text string) (words string, marks []string) {
