@@ -186,3 +186,28 @@ func TestNothingIsOfferedThatCannotBeGranted(t *testing.T) {
 		t.Errorf("a Stop offers %+v", n)
 	}
 }
+
+// Words that were to be in a request which a limit did not allow get one receipt, also when the turn is let go on.
+func TestWordsBeforeALimitGetOneReceipt(t *testing.T) {
+	w, _ := fresh(t, func(req model.Request) model.Answer {
+		if len(agenttest.Results(req)) == 0 && agenttest.LastUser(req) == "" || strings.HasSuffix(agenttest.LastUser(req), "go") {
+			return agenttest.Do(agenttest.Call(1, "ask_person", `{"question":"which?"}`))
+		}
+		return agenttest.Say("done")
+	})
+	w.Config.Limits = agent.Limits{Steps: 1}
+	w.Restart()
+	w.Say("go")
+	w.Rest()
+	w.Say("rather blue")
+	w.Rest()
+	w.Say("continue")
+	w.Rest()
+	receipts := map[string]string{}
+	for _, r := range w.Said(agent.SteerMark) {
+		receipts[r.Text] += r.State + " "
+	}
+	if got := receipts["rather blue"]; got != "stored next_turn " {
+		t.Errorf("the receipts of the answer are %q", got)
+	}
+}

@@ -371,7 +371,7 @@ func (s *state) stopped(e *stoppedEntry, at time.Time) {
 	if e.Say != "" && t.provenance != Heartbeat {
 		s.say(model.Message{Role: model.Assistant, Text: e.Say})
 	}
-	s.turn = nil
+	s.turn, t.owed = nil, nil // their receipts say that they are for the next turn
 	if e.Offer != "" {
 		s.halted, t.offer, t.asked = t, e.Offer, nil
 	}
