@@ -177,5 +177,11 @@ func (a *actor) withdraw(c *call, text string, by Person) error {
 			return err
 		}
 	}
+	switch {
+	case c.ran && !c.done:
+		return a.answer(c, resultLost, true)
+	case c.begun && !c.done && c.effect != Read: // it is not going to run again, but it may have run
+		return a.answer(c, interrupted, true)
+	}
 	return a.answer(c, text, false)
 }

@@ -24,8 +24,8 @@ func (a *actor) mend() error {
 		}
 	}
 	for _, c := range t.batch {
-		if !c.begun || c.done || c.effect != Effectful {
-			continue // reads that had begun are simply run again
+		if !c.uncertain() || c.card != nil && c.card.Unknown && c.card.verdict == "" {
+			continue // what can be is simply run again, and nobody is asked twice
 		}
 		if err := a.mendCall(c); err != nil {
 			return err
@@ -33,6 +33,9 @@ func (a *actor) mend() error {
 	}
 	return nil
 }
+
+// uncertain reports whether a call with effects has begun and nobody knows its outcome.
+func (c *call) uncertain() bool { return c.begun && !c.done && c.effect == Effectful }
 
 // maxRestarts is how many times a turn is taken up again after the program ended in the middle of it.
 const maxRestarts = 3
@@ -48,8 +51,13 @@ func (a *actor) giveUp() error {
 			return err
 		}
 	}
-	_, err := a.settle(&halt{reason: Failed, say: fmt.Sprintf(
-		"I gave this up: the program ended %d times while I worked on it. Say it again to have me try once more.", maxRestarts+1)}, answer{})
+	say := fmt.Sprintf("I gave this up: the program ended %d times while I worked on it. Say it again to have me try once more.", maxRestarts+1)
+	for _, c := range a.state.turn.batch {
+		if c.uncertain() && !c.ran {
+			say += " " + unknownLine(c.Name)
+		}
+	}
+	_, err := a.settle(&halt{reason: Failed, say: say}, answer{})
 	return err
 }
 

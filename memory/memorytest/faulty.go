@@ -40,6 +40,16 @@ func (f *Faulty) FailAt(n int, after bool) {
 	f.failAt, f.after = n, after
 }
 
+// Crash makes f crash at once, as if what it is called from were the program's last deed. Twice does no harm.
+func (f *Faulty) Crash() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.dead {
+		f.dead = true
+		close(f.crashed)
+	}
+}
+
 // Count returns how many updates were begun so far. Those refused after a crash do not count.
 func (f *Faulty) Count() int {
 	f.mu.Lock()
@@ -85,7 +95,7 @@ func (f *Faulty) Update(ctx context.Context, fn func(memory.Tx) error) error {
 	case over(crashed):
 		return ErrCrash
 	case fail && !after:
-		f.crash()
+		f.Crash()
 		return ErrCrash
 	}
 	err := f.store.Update(ctx, func(tx memory.Tx) error {
@@ -95,7 +105,7 @@ func (f *Faulty) Update(ctx context.Context, fn func(memory.Tx) error) error {
 		return fn(tx)
 	})
 	if fail {
-		f.crash()
+		f.Crash()
 	}
 	if over(crashed) {
 		return ErrCrash
@@ -117,15 +127,6 @@ func (f *Faulty) begin() (crashed <-chan struct{}, fail, after bool) {
 	}
 	f.begun++
 	return f.crashed, f.begun == f.failAt, f.after
-}
-
-func (f *Faulty) crash() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.dead {
-		f.dead = true
-		close(f.crashed)
-	}
 }
 
 func over(crashed <-chan struct{}) bool {
