@@ -522,7 +522,7 @@ func (p *flood) checkTurns(lines []journalLine) {
 		case agent.Final:
 			answered[r.Turn]++
 		case agent.Notice:
-			if r.Turn != "" && !strings.Contains(r.Text, "outcome is unknown") && (r.ID == "" || r.Choices != nil) {
+			if r.Turn != "" && !strings.HasPrefix(r.Text, "I was interrupted") && (r.ID == "" || r.Choices != nil) {
 				answered[r.Turn]++
 			}
 		case agent.SettledMark:
