@@ -35,6 +35,8 @@ func (p *program) sweep(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+		}
+		if err != nil {
 			return
 		}
 	}
@@ -47,7 +49,7 @@ func (p *program) sweepOnce(ctx context.Context, age ageing) {
 			more = removed == age.limit
 			return err
 		})
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			p.log.Warn("cannot remove "+age.what, "error", err)
 			return
 		}
