@@ -35,8 +35,6 @@ func (p *program) sweep(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-		}
-		if err != nil {
 			return
 		}
 	}
@@ -49,9 +47,12 @@ func (p *program) sweepOnce(ctx context.Context, age ageing) {
 			more = removed == age.limit
 			return err
 		})
-		if err != nil && ctx.Err() == nil {
-			p.log.Warn("cannot remove "+age.what, "error", err)
-			return
+		if err == nil {
+			continue
 		}
+		if ctx.Err() == nil {
+			p.log.Warn("cannot remove "+age.what, "error", err)
+		}
+		return
 	}
 }
