@@ -85,7 +85,7 @@ var guards = []struct {
 	repeats int
 }{{"off", 0}, {"on", agent.DefaultRepeats}}
 
-// P11: the tokens that other systems read for a model that repeats one call, and went on.
+// goingOn is how many tokens another system was seen to read for a model that repeats one call before it was ended by hand.
 const goingOn = 1_290_000
 
 // Without compaction the tokens of a runaway grow nearly with the square of its steps. Each step adds a third of what
@@ -140,12 +140,12 @@ func runawayExperiment(t *testing.T) {
 	t.Logf("\n%s", &out)
 
 	settled, _ := turn(100, 1<<20, agent.DefaultRepeats)
-	p11 := table{{"P11: tokens in until one call repeated is stopped", "other systems", "ratio"}}
-	p11.row(thousands(settled.TokensIn), thousands(goingOn)+" and going", fmt.Sprintf("1/%d", goingOn/settled.TokensIn))
+	until := table{{"tokens in until one call repeated is stopped", "other systems", "ratio"}}
+	until.row(thousands(settled.TokensIn), thousands(goingOn)+" and going", fmt.Sprintf("1/%d", goingOn/settled.TokensIn))
 	if settled.TokensIn*40 > goingOn {
 		t.Errorf("%d tokens were read until the model was stopped", settled.TokensIn)
 	}
-	t.Logf("\n%s", &p11)
+	t.Logf("\n%s", &until)
 }
 
 // Three budgets, each spent to within one step and never passed; a model that repeats itself ends before.
@@ -250,7 +250,7 @@ func permanentExperiment(t *testing.T) {
 	t.Logf("\n%s", &out)
 }
 
-// P13: what many distinct steps read with a window of 8,000 tokens, against what they read when nothing is left out; the
+// What many distinct steps read with a window of 8,000 tokens, against what they read when nothing is left out; the
 // summaries of what goes count. A provider that caches the prefix shared with the request before asks a tenth for it.
 func longWorkExperiment(t *testing.T) {
 	const window = 8000

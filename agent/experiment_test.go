@@ -41,8 +41,8 @@ func TestExperiments(t *testing.T) {
 		{"11 batches", batchesExperiment},
 		{"11 exceptions", exceptionsExperiment},
 		{"12 real model", realModelExperiment},
-		{"P12 prefix", prefixExperiment},
-		{"P13 long work", longWorkExperiment},
+		{"prefix", prefixExperiment},
+		{"long work", longWorkExperiment},
 	} {
 		t.Run(experiment.name, experiment.run)
 	}

@@ -144,7 +144,7 @@ func (c carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// P12: what is sent begins with the bytes of the request before, up to the end of its last message: from step to step, a
+// What is sent begins with the bytes of the request before, up to the end of its last message: from step to step, a
 // minute later and across a restart. Marks for the provider's cache move on and are no part of what is cached.
 func prefixExperiment(t *testing.T) {
 	const history = 60 << 10

@@ -285,7 +285,7 @@ func measureMessages(t *testing.T, size load, all []*loaded) {
 	}
 	n := size.sessions * size.messages * size.rounds
 	for i, l := range all {
-		t.Logf("P3  %-20s %5d messages of %d sessions: %5.0f a second; nudge is at %.2f of it",
+		t.Logf("%-20s %5d messages of %d sessions: %5.0f a second; nudge is at %.2f of it",
 			l.name, n, size.sessions, float64(n)/took[i].Seconds(), took[i].Seconds()/took[0].Seconds())
 	}
 }
@@ -306,7 +306,7 @@ func measurePeople(t *testing.T, size load, all []*loaded) {
 	for i, l := range all {
 		slices.Sort(last[i])
 		ratio := func(d time.Duration) float64 { return d.Seconds() / model.Seconds() }
-		t.Logf("P4  %-20s %5d people × 3 steps × %v: last answer after %.2f × the model's time (%.2f to %.2f); %d MB and %d files at most",
+		t.Logf("%-20s %5d people × 3 steps × %v: last answer after %.2f × the model's time (%.2f to %.2f); %d MB and %d files at most",
 			l.name, size.people, size.latency, ratio(last[i][len(last[i])/2]), ratio(last[i][0]), ratio(last[i][len(last[i])-1]), l.status("VmHWM")>>10, files[i])
 	}
 }
