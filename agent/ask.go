@@ -179,7 +179,7 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, err error)
 		return errCut // closing: the next start sees a lost call
 	}
 	if next, ok := a.fallback(ctx, failed.cause); ok {
-		return a.fallBack(asked, next, failed.cause)
+		return a.fallBack(ctx, asked, next, failed.cause)
 	}
 	charge, unknown := owing(ctx, asked, failed.cause)
 	if err := a.lose(asked, charge, unknown, failed.Error()); err != nil {

@@ -48,12 +48,10 @@ func (a *actor) fallback(ctx context.Context, cause error) (next int, ok bool) {
 }
 
 // fallBack lets another model answer from here on in this turn, and tells the person.
-func (a *actor) fallBack(asked *modelAskedEntry, next int, cause error) error {
+func (a *actor) fallBack(ctx context.Context, asked *modelAskedEntry, next int, cause error) error {
 	t, from, to := a.state.turn, a.model().Spec.Name, a.models[next].Spec.Name
 	e := modelFallbackEntry{Turn: t.id, Run: t.run, Step: asked.Step, Next: next, From: from, To: to, Reason: cause.Error()}
-	if answerBegan(cause) {
-		e.Charge, e.Unknown = asked.Reserve, true
-	}
+	e.Charge, e.Unknown = owing(ctx, asked, cause)
 	a.spend(asked.Day, e.Charge-asked.Reserve)
 	if err := a.add(e); err != nil {
 		return err

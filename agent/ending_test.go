@@ -37,3 +37,26 @@ func TestAToolEndsTheTurn(t *testing.T) {
 		t.Errorf("%d requests, look ran %d times", len(m.Requests()), d.count("look"))
 	}
 }
+
+// The data of a turn that a tool ended are the arguments that ran, also where a person edited them on the card, after a
+// restart.
+func TestTheDataAreWhatRan(t *testing.T) {
+	d := &deeds{}
+	submit := d.tool("submit", agent.Effectful, agent.PolicyAsk)
+	submit.EndsTurn = true
+	w, _ := fresh(t, once(agenttest.Call(1, "submit", `{"x":"asked"}`)), submit)
+	w.Say("go")
+	card := agenttest.Only(w.Rest(), agent.Approval)[0].ID
+	w.Restart()
+	edit := agent.Decision{Card: card, Verdict: agent.Edit, Arguments: []byte(`{"x":"edited"}`)}
+	if _, err := w.Pass(agent.Message{Provenance: agent.Decided, Decision: &edit}); err != nil {
+		t.Fatal(err)
+	}
+	finals := agenttest.Only(w.Rest(), agent.Final)
+	if len(finals) != 1 {
+		t.Fatalf("said %s", agenttest.Lines(w.Said()))
+	}
+	if data := string(finals[0].Data); data != `{"x":"edited"}` {
+		t.Errorf("the data are %s", data)
+	}
+}

@@ -300,7 +300,7 @@ func exportedParcels(tx memory.Tx, session string) (lines []ExportedLine, err er
 	err = tx.Outbox().List(0, func(p memory.Parcel) error {
 		r, err := ReadReply(p)
 		if err != nil || r.Session != session || r.Text == "" && len(r.Arguments) == 0 {
-			return nil //nolint:nilerr // of what cannot be read nobody knows whose it is
+			return nil // of what cannot be read nobody knows whose it is
 		}
 		lines = append(lines, ExportedLine{
 			Kind: ExportKind(r.Kind), Turn: r.Turn, Text: r.Text, Heartbeat: r.Heartbeat, Tool: r.Tool, Arguments: r.Arguments, Card: r.ID, Decision: r.Decision,
@@ -493,7 +493,7 @@ func (x *exporting) spent() error {
 	return x.tx.Table(tableSpend).Scan(prefix, func(key string, _ []byte) error {
 		day := strings.TrimPrefix(key, prefix)
 		if _, err := time.Parse(time.DateOnly, day); err != nil {
-			return nil //nolint:nilerr // of somebody whose id goes on there
+			return nil // of somebody whose id goes on there
 		}
 		spent, err := spentOn(x.tx, key)
 		x.of.Spent = append(x.of.Spent, ExportedDay{Day: day, USD: spent.USD()})

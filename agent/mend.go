@@ -12,16 +12,16 @@ func (a *actor) mend() error {
 	if t == nil || t.waiting {
 		return nil
 	}
+	if t.asked != nil {
+		if err := a.lose(t.asked, t.asked.Reserve, true, "the program ended while the model was asked"); err != nil {
+			return err
+		}
+	}
 	if t.restarts >= maxRestarts {
 		return a.giveUp()
 	}
 	if err := a.beginRun(whyRestart); err != nil {
 		return err
-	}
-	if t.asked != nil {
-		if err := a.lose(t.asked, t.asked.Reserve, true, "the program ended while the model was asked"); err != nil {
-			return err
-		}
 	}
 	for _, c := range t.batch {
 		if !c.uncertain() || c.card != nil && c.card.Unknown && c.card.verdict == "" {
@@ -45,12 +45,6 @@ const whyRestart = "restart"
 
 // giveUp ends a turn in whose middle the program keeps ending.
 func (a *actor) giveUp() error {
-	if a.state.turn.asked != nil {
-		asked := a.state.turn.asked
-		if err := a.lose(asked, asked.Reserve, true, "the program ended while the model was asked"); err != nil {
-			return err
-		}
-	}
 	say := fmt.Sprintf("I gave this up: the program ended %d times while I worked on it. Say it again to have me try once more.", maxRestarts+1)
 	for _, c := range a.state.turn.batch {
 		if c.uncertain() && !c.ran {

@@ -298,7 +298,11 @@ func (s *state) result(e *toolResultEntry) {
 	}
 	c.done, c.result, c.failed = true, e.Text, e.Failed
 	if e.Ends {
-		t.ended = &answer{text: e.Text, data: json.RawMessage(c.Arguments)}
+		ran := json.RawMessage(c.Arguments)
+		if c.card != nil {
+			ran = c.card.Arguments // a person may have edited them
+		}
+		t.ended = &answer{text: e.Text, data: ran}
 	}
 	if e.Broken {
 		t.broken = fmt.Sprintf("%s failed for good: %s", e.Tool, oneLine(e.Text))

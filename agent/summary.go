@@ -32,7 +32,7 @@ func (a *actor) summarize(ctx context.Context, in compact.Input, out compact.Out
 	who := a.model()
 	parts, err := compact.SummaryParts(who.tokens, out.Removed, in.Window)
 	if err != nil {
-		return out, false, nil //nolint:nilerr // what cannot be summarized is left out without
+		return out, false, nil // what cannot be summarized is left out without
 	}
 	summary := ""
 	for _, part := range parts {
