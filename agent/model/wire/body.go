@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"nudge/agent/model"
@@ -27,11 +28,19 @@ type Draft interface {
 	Answer() (model.Answer, *model.Error)
 }
 
+// readers are those that no body is read with at present.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
+
 // read takes in the body of a response. Its first byte says what it is, more surely than its declared type: what
 // begins with a brace is one whole answer, what begins with an angle bracket is a page for people, the rest is a stream.
 func read(ctx context.Context, body *watched, kind string, limit int64, d Draft) *model.Error {
 	in := &io.LimitedReader{R: body, N: limit}
-	buf := bufio.NewReaderSize(in, 8<<10)
+	buf, _ := readers.Get().(*bufio.Reader)
+	buf.Reset(in)
+	defer func() {
+		buf.Reset(nil)
+		readers.Put(buf)
+	}()
 	first, err := skipBlank(buf)
 	var fault *model.Error
 	switch {

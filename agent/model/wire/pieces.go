@@ -5,9 +5,13 @@ import (
 	"io"
 )
 
-// Pieces is the body of a request, cut where what was written before ends and what is new begins, so that nothing has to
-// be copied together. Nobody changes the bytes any more. It may be read concurrently.
+// Pieces is the body of a request, cut where what was written before ends and what is new begins, so that a long history
+// need not be copied together. Nobody changes the bytes any more. It may be read concurrently.
 type Pieces [][]byte
+
+// joined is the size in bytes up to which pieces are copied together to be sent. net/http sends a body that it knows to
+// lie in memory in one write with the header, and any other through a buffer of half this size, after the header.
+const joined = 64 << 10
 
 // Size returns how many bytes there are.
 func (p Pieces) Size() int {
@@ -20,6 +24,9 @@ func (p Pieces) Size() int {
 
 // Reader reads the pieces as one, from the beginning. Closing it does nothing.
 func (p Pieces) Reader() io.ReadCloser {
+	if p.Size() <= joined {
+		return io.NopCloser(bytes.NewReader(bytes.Join(p, nil)))
+	}
 	readers := make([]io.Reader, len(p))
 	for i, piece := range p {
 		readers[i] = bytes.NewReader(piece)
