@@ -275,7 +275,7 @@ func (h *Hub) settle(said []spoken, next *item) (kept bool) {
 	return true
 }
 
-// delivered takes one thing that was said out of the outbox.
+// delivered takes one thing that was said out of the outbox, and keeps where a card stands until its outcome is said too.
 func (h *Hub) delivered(tx memory.Tx, s spoken) error {
 	if err := tx.Outbox().Remove(s.parcel); err != nil {
 		return err
@@ -283,10 +283,17 @@ func (h *Hub) delivered(tx memory.Tx, s spoken) error {
 	if err := tx.Table(tableFailing).Delete(s.reply.Address); err != nil {
 		return err
 	}
-	if s.receipt == "" || s.reply.ID == "" || !s.reply.IsCard() || len(receiptKey(s.reply)) > memory.MaxID {
+	key := receiptKey(s.reply)
+	if s.reply.ID == "" || len(key) > memory.MaxID {
 		return nil
 	}
-	return tx.Table(tableReceipts).Put(receiptKey(s.reply), []byte(s.receipt))
+	switch {
+	case s.reply.Kind == agent.DecidedMark: // the last that is said of a card
+		return tx.Table(tableReceipts).Delete(key)
+	case s.reply.IsCard() && s.receipt != "":
+		return tx.Table(tableReceipts).Put(key, []byte(s.receipt))
+	}
+	return nil
 }
 
 // setFate notes an item's fate, if it is still in the outbox.

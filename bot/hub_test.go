@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -449,36 +450,45 @@ func TestLiveKeepsItsPlace(t *testing.T) {
 }
 
 // TestMarkKnowsItsCard gives the mark about a card the card's receipt: right behind it in the queue, and after a restart.
+// Then nobody needs the receipt any more.
 func TestMarkKnowsItsCard(t *testing.T) {
 	store := openStore(t)
 	card := agent.Reply{Kind: agent.Approval, ID: "card1", Tool: "erase", Address: annHome}
 	mark := agent.Reply{Kind: agent.DecidedMark, ID: "card1", Tool: "erase", Decision: agent.Approve, Address: annHome}
-	elsewhere := mark
+	elsewhere, second, secondMark := mark, card, mark
 	elsewhere.Address = bobHome
-	send(t, store, agent.Reply{Kind: agent.Final, Text: "before", Address: annHome}, card, mark, elsewhere)
+	second.ID, secondMark.ID = "card2", "card2"
+	send(t, store, agent.Reply{Kind: agent.Final, Text: "before", Address: annHome}, card, second, secondMark, elsewhere)
 	earlier := func(f *fake) string {
 		var receipts []string
 		for _, d := range f.all() {
 			if d.Kind == agent.DecidedMark {
-				receipts = append(receipts, d.Address[len("chat:local:dm:"):]+"="+d.Earlier)
+				receipts = append(receipts, d.Address[len("chat:local:dm:"):]+" "+d.ID+"="+d.Earlier)
 			}
 		}
-		return strings.Join(receipts, " ")
+		slices.Sort(receipts)
+		return strings.Join(receipts, ", ")
 	}
 	f := newFake()
 	f.home = annHome
 	s := serve(t, store, bot.Config{}, f)
 	s.rest()
-	s.end()
-	if got := earlier(f); got != "ann=receipt-2" {
+	if got := earlier(f); got != "ann card2=receipt-3" {
 		t.Errorf("the mark's receipts: %q", got)
 	}
+	if got := s.rows("receipt"); len(got) != 1 || !strings.HasPrefix(got[0], "card1 ") {
+		t.Errorf("kept are the receipts %q", got)
+	}
+	s.end()
 	next := newFake()
 	send(t, store, mark)
 	s = serve(t, store, bot.Config{}, next)
 	s.rest()
-	if got := earlier(next); got != "bob= ann=receipt-2" && got != "ann=receipt-2 bob=" {
+	if got := earlier(next); got != "ann card1=receipt-2, bob card1=" {
 		t.Errorf("the marks' receipts after a restart: %q", got)
+	}
+	if got := s.rows("receipt"); len(got) > 0 {
+		t.Errorf("kept are the receipts %q", got)
 	}
 }
 

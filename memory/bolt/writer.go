@@ -264,6 +264,9 @@ func (w *writer) end(b *bbolt.Tx) {
 	}
 }
 
+// zeros are never written to.
+var zeros [ahead]byte
+
 // layAhead writes zeros behind the last page in use, where that is not yet done. bbolt lengthens the file by a hole,
 // and a page written into a hole has the sync wait for the file system's own journal, with all that others have in it.
 // Nothing depends on the zeros, so nothing is said when they cannot be written.
@@ -277,7 +280,7 @@ func (w *writer) layAhead(used int64) {
 		return
 	}
 	if n := min(info.Size()-used, ahead); n > 0 {
-		if _, err := w.store.file.WriteAt(make([]byte, n), used); err == nil {
+		if _, err := w.store.file.WriteAt(zeros[:n], used); err == nil {
 			w.laid += n
 		}
 	}
