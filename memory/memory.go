@@ -135,6 +135,8 @@ type Outbox interface {
 	Put(conversation string, data []byte) (id uint64, err error)
 	// List calls fn for each parcel with an ID greater than after, oldest first.
 	List(after uint64, fn func(Parcel) error) error
+	// Last returns the highest ID that was given to a parcel, 0 when there was none. It costs the same for a full outbox.
+	Last() (uint64, error)
 	// Set writes State, Tries and Receipt of a parcel that is there; one that is not is an error.
 	Set(Parcel) error
 	// Remove takes parcels out; what is not there is no error.

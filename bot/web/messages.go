@@ -18,10 +18,10 @@ import (
 // call is a request of a program, and what is known of what becomes of it.
 type call struct {
 	event bot.Event
-	// earlier is the turn that was under way when the message was received, and old what was said by then and had
-	// still to be delivered: neither answers this message, unless the agent says that the turn has taken it in.
+	// earlier is the turn that was under way when the message was received, and old the last parcel that was in the outbox
+	// by then: what it said does not answer this message, unless the agent says that the turn has taken it in.
 	earlier string
-	old     map[string]bool
+	old     uint64
 
 	stored bool // it came during a turn and waits to be taken in
 	mine   bool // the next end of a turn is that of the turn that has it
@@ -86,7 +86,6 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, c *conversation, 
 	c.gate.Lock()
 	defer c.gate.Unlock()
 	err := s.Store.View(r.Context(), func(tx memory.Tx) error {
-		run.old = map[string]bool{}
 		session, err := agent.SessionOf(tx, c.address)
 		if err != nil {
 			return err
@@ -94,12 +93,8 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, c *conversation, 
 		if run.earlier, err = agent.OpenTurn(tx, session); err != nil {
 			return err
 		}
-		return tx.Outbox().List(0, func(p memory.Parcel) error {
-			if p.Conversation == c.address {
-				run.old[parcelName(p.ID)] = true
-			}
-			return nil
-		})
+		run.old, err = tx.Outbox().Last()
+		return err
 	})
 	var admission bot.Admission
 	if err == nil {
@@ -169,7 +164,7 @@ func (s *Server) await(ctx context.Context, from *reader, run *call, said func(a
 				return err
 			}
 			for _, h := range lines {
-				if run.old[h.line.Parcel] {
+				if n, isParcel := parcelNumber(h.line.Parcel); isParcel && n <= run.old {
 					continue
 				}
 				if err := said(h.line.Reply); err != nil {

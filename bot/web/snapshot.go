@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"nudge/agent"
 	"nudge/memory"
@@ -166,4 +168,16 @@ func (shot *snapshot) find(l line) int {
 }
 
 // parcelName is the key that the Hub gives the reply in a parcel.
-func parcelName(id uint64) string { return fmt.Sprint("parcel-", id) }
+func parcelName(id uint64) string { return parcelPrefix + strconv.FormatUint(id, 10) }
+
+const parcelPrefix = "parcel-"
+
+// parcelNumber is the number of the parcel that a key names, if it names one.
+func parcelNumber(name string) (id uint64, ok bool) {
+	number, ok := strings.CutPrefix(name, parcelPrefix)
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(number, 10, 64)
+	return id, err == nil
+}

@@ -49,6 +49,15 @@ func (o outbox) List(after uint64, fn func(memory.Parcel) error) (err error) {
 	})
 }
 
+func (o outbox) Last() (id uint64, err error) {
+	defer o.tx.guard(o.tx.enter(), &err)
+	b, err := o.tx.reading(outboxBucket)
+	if err != nil {
+		return 0, fmt.Errorf("find the last parcel: %w", err)
+	}
+	return b.Sequence(), nil
+}
+
 func (o outbox) Set(parcel memory.Parcel) (err error) {
 	defer o.tx.guard(o.tx.enter(), &err)
 	b, err := o.tx.reading(outboxBucket)

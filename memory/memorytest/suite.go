@@ -160,6 +160,10 @@ func testSessions(t *testing.T, store memory.Store) {
 
 func testOutbox(t *testing.T, store memory.Store) {
 	var first, second uint64
+	view(t, store, func(tx memory.Tx) error {
+		last, err := tx.Outbox().Last()
+		return errors.Join(err, expect("the last of none", last, uint64(0)))
+	})
 	update(t, store, func(tx memory.Tx) (err error) {
 		if first, err = tx.Outbox().Put("dm", []byte("hello")); err != nil {
 			return err
@@ -175,11 +179,13 @@ func testOutbox(t *testing.T, store memory.Store) {
 		all, err := parcels(tx, 0)
 		rest, err2 := parcels(tx, first)
 		none, err3 := parcels(tx, 1<<64-1)
+		last, err4 := tx.Outbox().Last()
 		want := []memory.Parcel{
 			{ID: first, Conversation: "dm", State: "sent", Tries: 3, Receipt: "r", Data: []byte("hello")},
 			{ID: second, Conversation: "room"},
 		}
-		return errors.Join(err, err2, err3, expect("ids grow", 0 < first && first < second, true), differ("all", all, want, sameParcel),
+		return errors.Join(err, err2, err3, err4, expect("ids grow", 0 < first && first < second, true),
+			expect("the last is", last, second), differ("all", all, want, sameParcel),
 			differ("after the first", rest, want[1:], sameParcel), differ("after all", none, nil, sameParcel))
 	})
 	update(t, store, func(tx memory.Tx) error { return tx.Outbox().Remove(first, 1<<50) })
@@ -189,8 +195,11 @@ func testOutbox(t *testing.T, store memory.Store) {
 	}
 	update(t, store, func(tx memory.Tx) error {
 		err := tx.Outbox().Remove(second)
-		id, err2 := tx.Outbox().Put("dm", nil)
-		return errors.Join(err, err2, expect("id grows on", id > second, true))
+		last, err2 := tx.Outbox().Last()
+		id, err3 := tx.Outbox().Put("dm", nil)
+		after, err4 := tx.Outbox().Last()
+		return errors.Join(err, err2, err3, err4, expect("the last when it is gone", last, second),
+			expect("id grows on", id > second, true), expect("the last after that", after, id))
 	})
 }
 

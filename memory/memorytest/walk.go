@@ -182,7 +182,8 @@ func (w *walker) putParcel(tx memory.Tx, p memory.Parcel) error {
 	}
 	p.ID = id
 	w.draft.outbox = append(w.draft.outbox, p)
-	return err
+	last, err2 := tx.Outbox().Last()
+	return errors.Join(err, err2, expect("the last parcel", last, id))
 }
 
 func (w *walker) keys(r *rapid.T) func(memory.Tx) error {
