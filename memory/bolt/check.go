@@ -246,35 +246,46 @@ func (w *rowWalk) journals() error {
 }
 
 func (w *rowWalk) seen() error {
-	return w.index("what was seen", seenBucket, seenTimeBucket)
+	var last []byte // the highest digest so far
+	return w.eachRow(seenBucket, func(k, v []byte) error {
+		r, err := cutRun(k, v)
+		if err == nil {
+			err = r.check(k)
+		}
+		if err != nil {
+			return err
+		}
+		if last != nil && bytes.Compare(last, k) >= 0 {
+			return errors.New("the run before it has digests that belong here")
+		}
+		highest, _ := r.stamp(r.len() - 1)
+		last = clone(highest)
+		return nil
+	})
 }
 
+// due compares keys that have an instant each with the same in order of instant.
 func (w *rowWalk) due() error {
-	return w.index("what is due", dueBucket, dueTimeBucket)
-}
-
-// index compares keys that have an instant each with the same in order of instant.
-func (w *rowWalk) index(what string, keys, byTime []byte) error {
-	plain, ordered := w.bolt.Bucket(keys), w.bolt.Bucket(byTime)
-	err := w.eachRow(keys, func(k, v []byte) error {
+	plain, ordered := w.bolt.Bucket(dueBucket), w.bolt.Bucket(dueTimeBucket)
+	err := w.eachRow(dueBucket, func(k, v []byte) error {
 		if err := checkInstant(v); err != nil {
 			return err
 		}
 		if _, found := get(ordered, slices.Concat(v, k)); !found {
-			w.problem("of %s, %q is missing in the order of time", what, k)
+			w.problem("of what is due, %q is missing in the order of time", k)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return w.eachRow(byTime, func(k, _ []byte) error {
+	return w.eachRow(dueTimeBucket, func(k, _ []byte) error {
 		_, key, err := cutTime(k)
 		if err != nil {
 			return err
 		}
 		if instant, found := get(plain, key); !found || !bytes.Equal(instant, k[:timeSize]) {
-			w.problem("of %s, %q stands in the order of time where it should not", what, key)
+			w.problem("of what is due, %q stands in the order of time where it should not", key)
 		}
 		return nil
 	})

@@ -179,10 +179,16 @@ func TestCheckFindsCircles(t *testing.T) {
 	m, used, _ := pagesOf(t, whole)
 	path := filepath.Join(t.TempDir(), "nudge.db")
 	page := func(b []byte, id uint64) []byte { return b[id*pageSize : (id+1)*pageSize] }
+	var branches []uint64
+	for id := uint64(2); id < m.pages; id++ {
+		if h := cutHeader(page(whole, id)); used.has(id) && h.id == id && h.flags == branchFlag {
+			branches = append(branches, id)
+		}
+	}
 	circles := 0
 	rapid.Check(t, func(t *rapid.T) {
 		inUse := rapid.Uint64Range(2, m.pages-1).Filter(used.has)
-		from, to := inUse.Draw(t, "from"), inUse.Draw(t, "to")
+		from, to := rapid.OneOf(rapid.SampledFrom(branches), inUse).Draw(t, "from"), inUse.Draw(t, "to")
 		b := slices.Clone(whole)
 		copy(page(b, to), page(whole, from))
 		binary.NativeEndian.PutUint64(page(b, to), to)
@@ -194,7 +200,7 @@ func TestCheckFindsCircles(t *testing.T) {
 		}
 		problems, _, err := checkClosed(path)
 		// Rows over rows can be as good as those before; what points to pages then does so twice.
-		points := cutHeader(page(whole, from)).flags == branchFlag && cutHeader(page(whole, to)).id == to
+		points := cutHeader(page(whole, from)).flags == branchFlag && cutHeader(page(whole, to)).id == to && to != m.freelist
 		// The store's own walk is the only one beside commits.
 		w := pageWalk{ctx: context.Background(), file: bytes.NewReader(b), meta: m, report: func(string) {}}
 		if err := errors.Join(err, w.walk()); err != nil || points && (len(problems) == 0 || w.bad == 0) {
@@ -280,6 +286,16 @@ func TestCheckFindsRows(t *testing.T) {
 	}
 	long := bytes.Repeat([]byte("x"), memory.MaxID+1)
 	noon := appendTime(nil, time.Unix(1, 0))
+	low := append(make([]byte, digestSize-1), 1) // a digest, below which there is hardly another
+	// stamped is a run of digests that begin with these bytes, of which the first was seen first.
+	stamped := func(digests ...byte) run {
+		var stamps []byte
+		for i, d := range digests {
+			digest := append([]byte{d}, low[1:]...)
+			stamps = append(append(stamps, digest...), appendTime(nil, time.Unix(int64(2+i), 0))...)
+		}
+		return newRun(stamps)
+	}
 	cases := map[string]struct {
 		change func(tx *bbolt.Tx) error
 		want   string
@@ -300,11 +316,14 @@ func TestCheckFindsRows(t *testing.T) {
 		"parcel cut off":       {set(outboxBucket, appendNumber(nil, 2), []byte{9}), "outbox has a row"},
 		"parcel to come":       {set(outboxBucket, appendNumber(nil, 99), parcelRow(memory.Parcel{Conversation: "c"})), "its id is 99"},
 		"parcel to nobody":     {set(outboxBucket, appendNumber(nil, 2), parcelRow(memory.Parcel{})), "conversation of 0 bytes"},
-		"seen, not by time":    {remove(seenTimeBucket, 5), "is missing in the order of time"},
-		"seen by time only":    {remove(seenBucket, 5), "stands in the order of time where it should not"},
-		"seen at another time": {set(seenBucket, []byte("alice3"), noon), `of what was seen, "alice3" is missing in the order of time`},
-		"seen at no time":      {set(seenBucket, []byte("alice3"), append(noon, 1)), "its instant is none"},
-		"seen cut off":         {set(seenTimeBucket, []byte("short"), nil), "seen by time has a row"},
+		"seen, cut off":        {set(seenBucket, low, stamped(1, 2)[:timeSize+stampSize-1]), "a row is too short"},
+		"seen, a short digest": {set(seenBucket, low[1:], stamped(1, 2)), "a row is too short"},
+		"seen at no time":      {set(seenBucket, low, newRun(slices.Concat(low, bytes.Repeat([]byte{0xff}, timeSize)))), "its instant is none"},
+		"seen, out of order":   {set(seenBucket, low, stamped(2, 1)), "a digest is out of order"},
+		"seen twice":           {set(seenBucket, low, stamped(1, 1)), "a digest is out of order"},
+		"seen below its run":   {set(seenBucket, bytes.Repeat([]byte{1}, digestSize), stamped(0, 1)), "a digest is out of order"},
+		"seen above its run":   {set(seenBucket, firstRun, stamped(0, 0xff)), "the run before it has digests that belong here"},
+		"seen, another oldest": {set(seenBucket, low, append(clone(noon), stamped(1, 2)[timeSize:]...)), "its oldest instant is another"},
 		"due, not by time":     {remove(dueTimeBucket, 5), "of what is due"},
 		"due by time only":     {remove(dueBucket, 5), "of what is due"},
 		"due cut off":          {set(dueBucket, []byte("k"), []byte("short")), "due has a row"},

@@ -4,13 +4,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"go.etcd.io/bbolt"
 )
 
 const (
 	// schema is the version of what the buckets hold. A file with a higher one is refused.
-	schema = 2
+	schema = 3
+	// seenByKey is the version that kept what was seen under whole keys, and once more in order of time.
+	seenByKey = 2
 	// nestedTables is the version whose tables lay in a bucket of their own, a page more for every commit.
 	nestedTables = 1
 )
@@ -19,6 +22,8 @@ var (
 	schemaKey = []byte("schema")
 	// tablesBucket held the tables in the version with that number: table → bucket of key → value.
 	tablesBucket = []byte("tables")
+	// seenTimeBucket held the order of time up to the version seenByKey: instant, key → nothing.
+	seenTimeBucket = []byte("seen by time")
 )
 
 // settle refuses files of other programs and of later versions of this one, and brings those of an earlier one up
@@ -43,7 +48,15 @@ func (s *Store) settle() (err error) {
 	}
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		s.grows(tx)
-		return raiseTables(tx)
+		if found == nestedTables {
+			if err := raiseTables(tx); err != nil {
+				return err
+			}
+		}
+		if err := raiseSeen(tx); err != nil {
+			return err
+		}
+		return putSchema(tx)
 	})
 	if err != nil {
 		return fmt.Errorf("bring it from schema %d to %d: %w", found, schema, err)
@@ -69,9 +82,12 @@ func checkSchema(tx *bbolt.Tx) (found uint32, err error) {
 	case found < nestedTables:
 		return 0, refuse(fmt.Sprintf("there is no schema %d", found))
 	}
-	needed := places
+	needed := slices.Clone(places)
+	if found <= seenByKey {
+		needed = append(needed, seenTimeBucket)
+	}
 	if found == nestedTables {
-		needed = append(needed[:len(needed):len(needed)], tablesBucket)
+		needed = append(needed, tablesBucket)
 	}
 	for _, name := range needed {
 		if tx.Bucket(name) == nil {
@@ -106,8 +122,30 @@ func raiseTables(tx *bbolt.Tx) error {
 			return fmt.Errorf("move table %q: %w", name, err)
 		}
 	}
-	if err := tx.DeleteBucket(tablesBucket); err != nil {
+	return tx.DeleteBucket(tablesBucket)
+}
+
+// raiseSeen makes digests of the keys that were seen.
+func raiseSeen(tx *bbolt.Tx) error {
+	var stamps [][]byte
+	err := tx.Bucket(seenBucket).ForEach(func(k, v []byte) error {
+		if err := checkInstant(v); err != nil {
+			return fmt.Errorf("key %q of what was seen: %w", k, err)
+		}
+		stamps = append(stamps, append(digestOf(string(k)), v...))
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	return putSchema(tx)
+	for _, name := range [][]byte{seenBucket, seenTimeBucket} {
+		if err := tx.DeleteBucket(name); err != nil {
+			return err
+		}
+	}
+	b, err := tx.CreateBucket(seenBucket)
+	if err != nil {
+		return err
+	}
+	return layRuns(b, stamps)
 }

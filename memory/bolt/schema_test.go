@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
@@ -31,15 +32,51 @@ func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	}
 }
 
-// lower brings a file back to the schema whose tables lay in a bucket of their own.
+// lowerSeen brings a file, in which no other keys were seen than those of seed, back to the schema that kept whole keys.
+func lowerSeen(tx *bbolt.Tx) error {
+	left := 0
+	byDigest := map[string][]byte{}
+	err := tx.Bucket(seenBucket).ForEach(func(_, v []byte) error {
+		for n := range run(v).len() {
+			digest, at := run(v).stamp(n)
+			byDigest[string(digest)] = bytes.Clone(at)
+			left++
+		}
+		return nil
+	})
+	err2 := tx.DeleteBucket(seenBucket)
+	byKey, err3 := tx.CreateBucket(seenBucket)
+	byTime, err4 := tx.CreateBucket(seenTimeBucket)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		return err
+	}
+	for i := range 30 {
+		for _, name := range []string{"alice", "bob"} {
+			key := fmt.Append(nil, name, i)
+			if at, found := byDigest[string(digestOf(string(key)))]; found {
+				err = errors.Join(err, byKey.Put(key, at), byTime.Put(slices.Concat(at, key), []byte{}))
+				left--
+			}
+		}
+	}
+	if left != 0 {
+		return errors.New("other keys were seen")
+	}
+	return errors.Join(err, tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, seenByKey)))
+}
+
+// lower brings a file that seed made back to the first schema, whose tables lay in a bucket of their own.
 func lower(tx *bbolt.Tx) error {
+	if err := lowerSeen(tx); err != nil {
+		return err
+	}
 	all, err := tx.CreateBucket(tablesBucket)
 	if err != nil {
 		return err
 	}
 	var tables [][]byte
 	err = tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
-		if !slices.ContainsFunc(append(places, tablesBucket), func(b []byte) bool { return bytes.Equal(b, name) }) {
+		if !slices.ContainsFunc(append(places, tablesBucket, seenTimeBucket), func(b []byte) bool { return bytes.Equal(b, name) }) {
 			tables = append(tables, bytes.Clone(name))
 		}
 		return nil
@@ -73,7 +110,8 @@ func seedTables(t *testing.T) (path string) {
 	return path
 }
 
-// contents returns every row of a closed file by bucket and key.
+// contents returns every row of a closed file by bucket and key, and of what was seen every stamp: the same may lie in
+// other runs.
 func contents(t *testing.T, path string) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -83,6 +121,13 @@ func contents(t *testing.T, path string) map[string]string {
 		return b.ForEach(func(k, v []byte) error {
 			if v == nil {
 				return walk(fmt.Sprintf("%s/%q", at, k), b.Bucket(k))
+			}
+			if r, err := cutRun(k, v); err == nil && at == `"seen"` {
+				for n := range r.len() {
+					digest, instant := r.stamp(n)
+					rows[fmt.Sprintf("%s/%x", at, digest)] = string(instant)
+				}
+				return nil
 			}
 			rows[fmt.Sprintf("%s/%q", at, k)] = string(v)
 			return nil
@@ -95,11 +140,16 @@ func contents(t *testing.T, path string) map[string]string {
 }
 
 func TestEarlierSchema(t *testing.T) {
+	t.Run("tables in a bucket", func(t *testing.T) { testEarlierSchema(t, lower, `"tables"/"many"/"1999"`) })
+	t.Run("seen by key", func(t *testing.T) { testEarlierSchema(t, lowerSeen, `"seen"/"alice3"`) })
+}
+
+func testEarlierSchema(t *testing.T, lower func(tx *bbolt.Tx) error, had string) {
 	path := seedTables(t)
 	want := contents(t, path)
 	change(t, path, lower)
 	lowered := contents(t, path)
-	if _, found := lowered[`"tables"/"many"/"1999"`]; !found || maps.Equal(lowered, want) {
+	if _, found := lowered[had]; !found || maps.Equal(lowered, want) {
 		t.Fatal("the file was not lowered")
 	}
 	var log bytes.Buffer
@@ -126,7 +176,13 @@ func TestEarlierSchema(t *testing.T) {
 		if n != 2000 || !found {
 			t.Errorf("%d rows of 2000; alice's found: %t", n, found)
 		}
-		return errors.Join(err, err2, tx.Table("two\x00words").Put("more", nil))
+		swept, err3 := tx.Seen().Sweep(time.Unix(3, 0), 100)
+		old, err4 := tx.Seen().Mark("alice2", time.Unix(9, 0))
+		kept, err5 := tx.Seen().Mark("bob3", time.Unix(9, 0))
+		if swept != 6 || !old || kept {
+			t.Errorf("swept %d of what was seen; the old one is new: %t; the kept one is: %t", swept, old, kept)
+		}
+		return errors.Join(err, err2, err3, err4, err5, tx.Table("two\x00words").Put("more", nil))
 	})
 	if err := errors.Join(err, checkFile(t, s)); err != nil {
 		t.Error(err)
@@ -145,9 +201,11 @@ func TestEarlierSchemaStays(t *testing.T) {
 		change func(tx *bbolt.Tx) error
 		want   string
 	}{
-		"no tables":      {func(tx *bbolt.Tx) error { return tx.DeleteBucket(tablesBucket) }, `bucket "tables" is missing`},
-		"a place's name": {nested("inbox"), `table "inbox" is called as a place is`},
-		"nearly one":     {nested("due\x00"), `is called as a place is`},
+		"no order":        {func(tx *bbolt.Tx) error { return tx.DeleteBucket(seenTimeBucket) }, `bucket "seen by time" is missing`},
+		"seen at no time": {func(tx *bbolt.Tx) error { return tx.Bucket(seenBucket).Put([]byte("k"), []byte("v")) }, `key "k" of what was seen`},
+		"no tables":       {func(tx *bbolt.Tx) error { return tx.DeleteBucket(tablesBucket) }, `bucket "tables" is missing`},
+		"a place's name":  {nested("inbox"), `table "inbox" is called as a place is`},
+		"nearly one":      {nested("due\x00"), `is called as a place is`},
 	}
 	for name, c := range cases {
 		path := seedTables(t)

@@ -18,12 +18,12 @@ type table struct {
 	name string
 }
 
-// tableBucket returns the name of a table's bucket: the table's own, or, when it is a place's but for zero bytes at
-// the end, that with one more.
+// tableBucket returns the name of a table's bucket: the table's own, or, when it is a place's, present or former, but for
+// zero bytes at the end, that with one more.
 func tableBucket(name string) []byte {
 	b := []byte(name)
 	isPlace := func(place []byte) bool { return bytes.Equal(place, bytes.TrimRight(b, "\x00")) }
-	if slices.ContainsFunc(places, isPlace) {
+	if slices.ContainsFunc(places, isPlace) || isPlace(seenTimeBucket) {
 		b = append(b, 0)
 	}
 	return b

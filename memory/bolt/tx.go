@@ -12,18 +12,16 @@ import (
 
 // The buckets of a data file. Changing them or what is in them needs a new schema number.
 var (
-	storeBucket    = []byte("store")        // "schema" → version
-	inboxBucket    = []byte("inbox")        // session, id → data
-	journalBucket  = []byte("journal")      // session → bucket of number → instant, kind, data
-	outboxBucket   = []byte("outbox")       // id → conversation, state, tries, receipt, data
-	seenBucket     = []byte("seen")         // key → instant
-	seenTimeBucket = []byte("seen by time") // instant, key → nothing
-	dueBucket      = []byte("due")          // key → instant
-	dueTimeBucket  = []byte("due by time")  // instant, key → data
+	storeBucket   = []byte("store")       // "schema" → version
+	inboxBucket   = []byte("inbox")       // session, id → data
+	journalBucket = []byte("journal")     // session → bucket of number → instant, kind, data
+	outboxBucket  = []byte("outbox")      // id → conversation, state, tries, receipt, data
+	seenBucket    = []byte("seen")        // digest → oldest instant, and digests with their instants
+	dueBucket     = []byte("due")         // key → instant
+	dueTimeBucket = []byte("due by time") // instant, key → data
 
 	// places are the buckets that every file has. All others are tables: key → value.
-	places = [][]byte{storeBucket, inboxBucket, journalBucket, outboxBucket, seenBucket, seenTimeBucket, dueBucket,
-		dueTimeBucket}
+	places = [][]byte{storeBucket, inboxBucket, journalBucket, outboxBucket, seenBucket, dueBucket, dueTimeBucket}
 )
 
 var (
@@ -176,7 +174,11 @@ func (t *tx) walk(open func() *bbolt.Bucket, from []byte, back bool, fn func(k, 
 			return err
 		}
 		if t.writes == writes {
-			k, v = step(c, back)
+			if back {
+				k, v = previous(c, at)
+			} else {
+				k, v = c.Next()
+			}
 			continue
 		}
 		if b = open(); b == nil {
@@ -191,24 +193,38 @@ func (t *tx) walk(open func() *bbolt.Bucket, from []byte, back bool, fn func(k, 
 	return nil
 }
 
+// seek moves to a key, or to the next if it is not there; backwards, to the last before it, of which nil is the end.
 func seek(c *bbolt.Cursor, key []byte, back bool) (k, v []byte) {
-	switch {
-	case !back:
+	if !back {
 		return c.Seek(key)
-	case key == nil:
-		return c.Last()
 	}
-	if k, _ := c.Seek(key); k == nil {
-		return c.Last()
+	if key != nil {
+		if k, _ := c.Seek(key); k != nil {
+			return previous(c, key)
+		}
 	}
-	return c.Prev()
+	// bbolt looks for the last key for ever when a transaction has deleted them all.
+	if k, _ := c.First(); k == nil {
+		return nil, nil
+	}
+	return c.Last()
 }
 
-func step(c *bbolt.Cursor, back bool) (k, v []byte) {
-	if back {
-		return c.Prev()
+// previous moves to the last key before below, from the first that is not before it. A transaction that deletes leaves
+// pages empty, and bbolt takes such a page for the beginning.
+func previous(c *bbolt.Cursor, below []byte) (k, v []byte) {
+	k, v = c.Prev()
+	if k != nil || !c.Bucket().Writable() {
+		return k, v
 	}
-	return c.Next()
+	first, _ := c.Bucket().Cursor().First()
+	if first == nil || bytes.Compare(first, below) >= 0 {
+		return nil, nil
+	}
+	for k == nil {
+		k, v = c.Prev()
+	}
+	return k, v
 }
 
 // same is a bucket that cannot go away during a walk.

@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) memory.Store) {
 		{"seen", testSeen},
 		{"due", testDue},
 		{"table", testTable},
+		{"table emptied", testTableEmptied},
 		{"names", testNames},
 		{"bad names", testBadNames},
 		{"scans end", testScansEnd},
@@ -294,6 +295,37 @@ func testTable(t *testing.T, store memory.Store) {
 		slices.Reverse(want)
 		return errors.Join(append(errs, differ("all from the end", all, want, sameRow))...)
 	})
+}
+
+// testTableEmptied deletes stretches of a long table and lists what is left in the same transaction, from both ends.
+func testTableEmptied(t *testing.T, store memory.Store) {
+	const rows = 1000
+	name := func(i int) string { return fmt.Sprintf("%04d", i) }
+	for _, gone := range []struct{ from, to int }{{500, rows}, {0, 500}, {200, 800}, {0, rows}, {1, rows}, {0, rows - 1}} {
+		update(t, store, func(tx memory.Tx) error {
+			var errs []error
+			for i := range rows {
+				errs = append(errs, tx.Table("long").Put(name(i), make([]byte, 100)))
+			}
+			return errors.Join(errs...)
+		})
+		update(t, store, func(tx memory.Tx) error {
+			var errs []error
+			var want []row
+			for i := range rows {
+				if i >= gone.from && i < gone.to {
+					errs = append(errs, tx.Table("long").Delete(name(i)))
+				} else {
+					want = append(want, row{name(i), make([]byte, 100)})
+				}
+			}
+			list, err := tableRows(tx, "long", "")
+			back, err2 := tableRowsBack(tx, "long", "")
+			slices.Reverse(back)
+			what := fmt.Sprintf("without %d to %d, ", gone.from, gone.to)
+			return errors.Join(append(errs, err, err2, differ(what+"forwards", list, want, sameRow), differ(what+"backwards", back, want, sameRow))...)
+		})
+	}
 }
 
 // testNames puts every odd name everywhere; the places must tell them apart and give them back.
