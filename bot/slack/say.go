@@ -12,6 +12,7 @@ import (
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/markdown"
 )
 
 // Say says one reply, and returns "channel:ts" of the first message that it became, or of the card. Errors are of type
@@ -46,7 +47,7 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 	case agent.Ask, agent.Approval:
 		return s.card(ctx, p, d)
 	case agent.Final, agent.Notify:
-		return s.tell(ctx, p, d, mrkdwn)
+		return s.tell(ctx, p, d, rendered)
 	case agent.Notice, agent.Fault:
 		if d.IsCard() {
 			return s.card(ctx, p, d)
@@ -54,7 +55,7 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 		if d.To != "" && p.user == "" {
 			return "", s.aside(ctx, p, d)
 		}
-		return s.tell(ctx, p, d, escape)
+		return s.tell(ctx, p, d, verbatim)
 	}
 	return "", nil
 }
@@ -73,7 +74,7 @@ type post struct {
 
 // tell says a text in as many messages as it takes. One that is too long for that becomes a file with its beginning as
 // the message. render makes Slack's markup of a text.
-func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(string) string) (string, error) {
+func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(string) *markdown.Text) (string, error) {
 	if strings.TrimSpace(d.Text) == "" {
 		return "", nil
 	}
@@ -83,17 +84,24 @@ func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(s
 		if err := s.attach(ctx, p, d, name, d.Text); err != nil {
 			return "", err
 		}
-		begin := ""
-		if parts := split(render(d.Text[:whole(d.Text, within(d.Text, excerptLimit))]), textLimit-200); len(parts) > 0 {
-			begin = parts[0]
-		}
-		posts = []post{{text: begin + "\n\n… This is the beginning. The whole answer is in the file " + name + " above."}}
+		posts = []post{{text: beginning(d.Text, render) + "… This is the beginning. The whole answer is in the file " + name + " above."}}
 	} else {
-		for _, part := range split(render(d.Text), textLimit) {
+		for _, part := range messages(render(d.Text), textLimit) {
 			posts = append(posts, post{text: part})
 		}
 	}
 	return s.postAll(ctx, p, d, posts)
+}
+
+// beginning is what is shown of a text that became a file, with what parts it from what follows. More is rendered than is
+// shown, so that the cut is made where it is made between two messages.
+func beginning(text string, render func(string) *markdown.Text) string {
+	start := text[:whole(text, within(text, 3*excerptLimit))]
+	parts := messages(render(start), excerptLimit)
+	if len(parts) == 0 {
+		return ""
+	}
+	return parts[0] + "\n\n"
 }
 
 // postAll posts messages in order, leaving out those that stand there from an earlier try.

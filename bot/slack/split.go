@@ -5,11 +5,15 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
+
+	"nudge/bot/markdown"
 )
 
 const fence = "```"
 
-// length is a text's length as Slack counts it.
+// length is a text's length as Slack counts it at most: in UTF-16, and with what is escaped as it is sent.
 func length(text string) int {
 	n := 0
 	for _, r := range text {
@@ -37,40 +41,51 @@ func cut(text string, limit int) string {
 	return text[:whole(text, within(text, limit-1))] + "…"
 }
 
-// split makes messages of at most limit characters out of a text in Slack's markup. It cuts between paragraphs where it
-// can, else between lines or words, and never inside a character, an entity or a link. A fence that is cut is closed, and
-// opened again in the next message. limit must be 64 or more.
-func split(text string, limit int) []string {
-	var parts []string
-	fenced := false
-	for rest := text; rest != ""; {
-		head := ""
-		if fenced {
-			head = fence + "\n"
-		}
-		if length(head+rest) <= limit && !open(head+rest) {
-			parts = append(parts, head+rest)
-			break
-		}
-		at := cutAt(rest, limit-len(head)-len(fence)-1, fenced)
-		part := head + rest[:at]
-		rest, fenced = rest[at:], open(part)
-		if fenced {
-			rest = strings.TrimPrefix(rest, "\n")
-			part = strings.TrimSuffix(part, "\n") + "\n" + fence
-		} else {
-			rest = strings.TrimLeft(rest, "\n ")
-			part = strings.TrimRight(part, "\n ")
-		}
-		parts = append(parts, part)
+// whole moves a cut forward in the text to where nothing is cut through: no character as people see it, no entity and no
+// link. If there is no such place it only spares runes.
+func whole(text string, at int) int {
+	if at >= len(text) {
+		return len(text)
 	}
-	return telling(parts)
+	last, end := 0, 0
+	for rest := text; end <= at && rest != ""; rest = text[end:] {
+		last = end
+		n := len(token(rest))
+		if n == 0 {
+			n = len(graphemes.FromString(rest).First())
+		}
+		end += n
+	}
+	if last > 0 {
+		return last
+	}
+	for at > 0 && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	if at == 0 {
+		return end
+	}
+	return at
 }
 
-// telling leaves out what says nothing, which Slack would refuse.
-func telling(parts []string) []string {
+// verbatim is a text as it is, but for the fences that Slack sees in it.
+func verbatim(text string) *markdown.Text {
+	out := &markdown.Text{Escape: escape, Size: length}
+	scan(out, markdown.Clean(text), out.Write)
+	return out
+}
+
+// split makes messages of at most limit characters out of a text in Slack's markup. limit must be 64 or more.
+func split(text string, limit int) []string {
+	out := &markdown.Text{Size: length}
+	scan(out, text, func(words string) { writeMarkup(out, words) })
+	return messages(out, limit)
+}
+
+// messages are the messages that a text makes, without those that say nothing, which Slack would refuse.
+func messages(text *markdown.Text, limit int) []string {
 	var out []string
-	for _, part := range parts {
+	for _, part := range text.Split(limit) {
 		if strings.ContainsFunc(part, func(r rune) bool { return r != '`' && !unicode.IsSpace(r) }) {
 			out = append(out, part)
 		}
@@ -78,113 +93,72 @@ func telling(parts []string) []string {
 	return out
 }
 
-// open reports whether a fence is open at the end of a text.
-func open(text string) bool { return strings.Count(text, fence)%2 == 1 }
-
-// cutAt is where a text that is longer than room is cut.
-func cutAt(text string, room int, fenced bool) int {
-	most := within(text, room)
-	if most == len(text) {
-		return most
-	}
-	window := text[:most]
-	low := most / 4
-	if open(window) == fenced {
-		if at := strings.LastIndex(window, "\n\n"); at > most/2 {
-			return at
+// scan writes a text in which each fence opens or closes a block of code, also in the middle of a line.
+func scan(out *markdown.Text, text string, write func(string)) {
+	for code := false; text != ""; code = !code {
+		part, rest, more := strings.Cut(text, fence)
+		switch {
+		case code:
+			out.Open(fenced(part, more))
+			write(strings.TrimSuffix(strings.TrimPrefix(part, "\n"), "\n"))
+			out.Close()
+		default:
+			write(part)
 		}
-	}
-	if at := strings.LastIndexByte(window, '\n'); at > low {
-		return beforeFence(window, at, fenced)
-	}
-	for at := strings.LastIndexByte(window, ' '); at > low; at = strings.LastIndexByte(window[:at], ' ') {
-		if sound(text, at) {
-			return at
+		if more && rest == "" && !code {
+			out.Open(fenced("", false))
+			out.Close()
 		}
+		text = rest
 	}
-	return whole(text, most)
 }
 
-// beforeFence moves a cut at a line's end before the fence that the line opens, where something stands before it.
-func beforeFence(window string, at int, fenced bool) int {
-	line := strings.LastIndexByte(window[:at], '\n')
-	if line > 0 && window[line+1:at] == fence && open(window[:at]) != fenced {
-		return line
+// fenced is the markup around a block of code. One that is never closed is closed at the end.
+func fenced(text string, closed bool) markdown.Mark {
+	m := markdown.Mark{Enter: fence, Again: fence + "\n", Leave: fence, Code: true}
+	if strings.HasPrefix(text, "\n") {
+		m.Enter += "\n"
 	}
-	return at
+	if !closed || len(text) > 1 && strings.HasSuffix(text, "\n") {
+		m.Leave = "\n" + m.Leave
+	}
+	return m
 }
 
-// longestToken is how many bytes behind a cut an entity, a link or a character of many parts is looked for.
-const longestToken = 3200
-
-// whole moves a cut forward in the text to where nothing is cut through. If there is no such place it only spares runes.
-func whole(text string, at int) int {
-	for i := at; i > 0 && i > at-longestToken; i-- {
-		if sound(text, i) {
-			return i
+// writeMarkup writes what is markup already, in which entities and links are whole.
+func writeMarkup(out *markdown.Text, markup string) {
+	for markup != "" {
+		at := strings.IndexAny(markup, "&<")
+		if at < 0 {
+			out.Write(markup)
+			return
 		}
+		out.Write(markup[:at])
+		markup = markup[at:]
+		if t := token(markup); t != "" {
+			out.Whole(t)
+			markup = markup[len(t):]
+			continue
+		}
+		out.Write(markup[:1])
+		markup = markup[1:]
 	}
-	for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	if at == 0 {
-		_, at = utf8.DecodeRuneInString(text)
-	}
-	return at
 }
 
-// sound reports whether a cut leaves characters, entities, links and fences whole.
-func sound(text string, at int) bool {
-	if at <= 0 || at >= len(text) {
-		return true
-	}
-	if !utf8.RuneStart(text[at]) || text[at-1] == '`' && text[at] == '`' {
-		return false
-	}
-	before := text[max(0, at-longestToken):at]
-	if amp := strings.LastIndexByte(before, '&'); amp >= 0 && len(before)-amp < 5 {
-		for _, entity := range []string{"&amp;", "&lt;", "&gt;"} {
-			tail := before[amp:]
-			if len(tail) < len(entity) && strings.HasPrefix(entity, tail) && strings.HasPrefix(text[at:], entity[len(tail):]) {
-				return false
-			}
+// token is the entity or the link that a text in Slack's markup begins with, or "".
+func token(markup string) string {
+	for _, entity := range []string{"&amp;", "&lt;", "&gt;"} {
+		if strings.HasPrefix(markup, entity) {
+			return entity
 		}
 	}
-	if left := strings.LastIndexByte(before, '<'); left >= 0 && !strings.ContainsAny(before[left:], ">\n") {
-		if end := strings.IndexAny(text[at:], "<>\n"); end >= 0 && text[at+end] == '>' {
-			return false
+	if strings.HasPrefix(markup, "<") {
+		if end := strings.IndexAny(markup[1:], "<>\n") + 1; end > 0 && end < longestLink && markup[end] == '>' {
+			return markup[:end+1]
 		}
 	}
-	return !joined(text, at)
+	return ""
 }
-
-// joined reports whether the characters on both sides of a cut are shown as one.
-func joined(text string, at int) bool {
-	left, _ := utf8.DecodeLastRuneInString(text[:at])
-	right, _ := utf8.DecodeRuneInString(text[at:])
-	const joiner = '\u200d'
-	switch {
-	case left == '\r' && right == '\n', left == joiner, right == joiner, unicode.Is(unicode.M, right):
-		return true
-	case right >= 0x1F3FB && right <= 0x1F3FF, right >= 0xE0020 && right <= 0xE007F: // skin tones, tags
-		return true
-	case right >= 0x1160 && right <= 0x11FF: // later parts of a Korean syllable
-		return true
-	case flag(left) && flag(right): // flags are pairs
-		n := 0
-		for rest := text[:at]; rest != ""; n++ {
-			r, size := utf8.DecodeLastRuneInString(rest)
-			if !flag(r) {
-				break
-			}
-			rest = rest[:len(rest)-size]
-		}
-		return n%2 == 1
-	}
-	return false
-}
-
-func flag(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
 
 // pieces cuts plain text into pieces of at most limit characters that are the text again when joined, but for blanks at the end.
 func pieces(text string, limit int) []string {

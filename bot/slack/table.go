@@ -2,81 +2,90 @@ package slack
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/yuin/goldmark/ast"
+	east "github.com/yuin/goldmark/extension/ast"
+
+	"nudge/bot/markdown"
 )
 
-// widest is the widest that a column of a table is made, in characters. Longer cells stick out.
-const widest = 60
+// widest is the widest that a table is shown in columns. Wider ones would be wrapped in Slack, and their columns lost.
+const widest = 76
 
-// tableLines is how many lines of a table begin with the first line; 0 if none does.
-func tableLines(lines []string) int {
-	if len(lines) < 2 || !strings.Contains(lines[0], "|") || !strings.Contains(lines[1], "|") || !delimiters.MatchString(lines[1]) {
-		return 0
+// table shows a table, which Slack's markup has none of: in columns, or as a record for each row.
+func (r *renderer) table(n *east.Table) {
+	t := markdown.Table{}
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		cells := r.cells(row)
+		if row.Kind() == east.KindTableHeader {
+			t.Head = cells
+		} else {
+			t.Rows = append(t.Rows, cells)
+		}
 	}
-	n := 2
-	for n < len(lines) && strings.Contains(lines[n], "|") && !fenceLine.MatchString(lines[n]) {
-		n++
+	head, rule, rows, ok := t.Columns(widest)
+	if !ok {
+		r.records(n, t.Head)
+		return
 	}
-	return n
+	r.own(n)
+	r.columns(head, rule, rows)
 }
 
-// table shows a table, which Slack's markup has none of, as text in columns.
-func table(lines []string) string {
-	var rows [][]string
-	var widths []int
-	for i, text := range lines {
-		if i == 1 {
-			continue
-		}
-		row := cells(text)
-		rows = append(rows, row)
-		for c, cell := range row {
-			if c == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[c] = min(max(widths[c], utf8.RuneCountInString(cell)), widest)
-		}
-	}
+// cells are the cells of a row in words.
+func (r *renderer) cells(row ast.Node) []string {
 	var out []string
-	for i, row := range rows {
-		out = append(out, tableRow(row, widths))
-		if i == 0 {
-			var rule []string
-			for _, width := range widths {
-				rule = append(rule, strings.Repeat("-", max(width, 1)))
-			}
-			out = append(out, strings.Join(rule, "-|-"))
-		}
-	}
-	return codeBlock(out)
-}
-
-func tableRow(row []string, widths []int) string {
-	var b strings.Builder
-	for c, width := range widths {
-		cell := ""
-		if c < len(row) {
-			cell = row[c]
-		}
-		if c > 0 {
-			b.WriteString(" | ")
-		}
-		b.WriteString(cell + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(cell))))
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-// cells are the cells of a row. A bar with a backslash before it is part of a cell.
-func cells(text string) []string {
-	text = strings.TrimSpace(text)
-	text = strings.TrimPrefix(text, "|")
-	if strings.HasSuffix(text, "|") && !strings.HasSuffix(text, `\|`) {
-		text = text[:len(text)-1]
-	}
-	const bar = "\x00"
-	var out []string
-	for _, cell := range strings.Split(strings.ReplaceAll(text, `\|`, bar), "|") {
-		out = append(out, strings.TrimSpace(strings.ReplaceAll(cell, bar, "|")))
+	for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+		out = append(out, strings.ReplaceAll(strings.TrimSpace(r.plain(cell)), fence, "``"+apart+"`"))
 	}
 	return out
+}
+
+// columns shows a table in a block of code, in which all letters are equally wide. Its head is repeated in each message.
+func (r *renderer) columns(head, rule string, rows []string) {
+	table := blockMark
+	table.Again = blockMark.Enter + escape(head+"\n"+rule) + "\n"
+	r.out.Open(table)
+	r.out.Write(head)
+	r.out.Lines(1)
+	r.out.Keep()
+	r.out.Write(rule)
+	for i, row := range rows {
+		r.out.Lines(1)
+		if i == 0 {
+			r.out.Keep()
+		}
+		r.out.Write(row)
+	}
+	r.out.Close()
+}
+
+// records shows each row of a table as lines that begin with the head of their column.
+func (r *renderer) records(table ast.Node, head []string) {
+	first := true
+	for row := table.FirstChild(); row != nil; row = row.NextSibling() {
+		if row.Kind() == east.KindTableHeader {
+			continue
+		}
+		lines, column := 2, 0
+		for cell := row.FirstChild(); cell != nil; cell, column = cell.NextSibling(), column+1 {
+			if !cell.HasChildren() {
+				continue
+			}
+			if !first {
+				r.lines(lines)
+			}
+			first, lines = false, 1
+			r.field(head, column, cell)
+		}
+	}
+}
+
+// field shows one cell of a record.
+func (r *renderer) field(head []string, column int, cell ast.Node) {
+	if column < len(head) && head[column] != "" {
+		r.around(boldMark, &r.bold, func() { r.write(head[column] + ":") })
+		r.write(" ")
+	}
+	r.inlines(cell)
 }
