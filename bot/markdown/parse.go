@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -10,13 +11,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// What is parsed. Longer or deeper Markdown is not worth the time that it takes: a parser's work grows with the square of
-// some of it.
-const (
-	longest = 64 << 10 // bytes
-	deepest = 24       // quotes, lists and brackets inside each other
-	openest = 1500     // marks that may open or close something
-)
+// longest is how many characters of Markdown are read. The work grows with the square of their number where marks are
+// opened and never closed, or quotes nested for ever: this many take a tenth of a second at worst.
+const longest = 16_000
 
 // reader reads CommonMark with GitHub's tables, task lists and strikethrough. It differs where models do, whose readers are
 // people: HTML is text, stars close behind punctuation (see emphasis), and a table ends at a line without a bar.
@@ -48,15 +45,14 @@ var reader = parser.NewParser(
 	parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 )
 
-// Parse reads Markdown. The tree refers to the source that is returned with it: the text with all line ends as \n and without
-// what is no character. ok is false when the text is longer, nested deeper or marked more often than is read; it is to be shown
-// as it is then.
+// Parse reads Markdown. The tree refers to the source that is returned with it, which is the text as [Clean] gives it. It can
+// be nested as deep as the text is long. ok is false when the text has more than 16,000 characters, which are not read; it is
+// to be shown as it is then.
 func Parse(markdown string) (tree ast.Node, source []byte, ok bool) {
-	markdown = Clean(markdown)
-	if len(markdown) > longest || tooDeep(markdown) {
+	if utf8.RuneCountInString(markdown) > longest {
 		return nil, nil, false
 	}
-	source = []byte(markdown)
+	source = []byte(Clean(markdown))
 	return reader.Parse(text.NewReader(source)), source, true
 }
 
@@ -65,52 +61,4 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD")
 // Clean gives a text with all line ends as \n and without what is no character.
 func Clean(text string) string {
 	return lineEnds.Replace(strings.ToValidUTF8(text, "\uFFFD"))
-}
-
-// tooDeep reports whether a text may be nested deeper, or has more marks in one paragraph, than is parsed. It looks at signs
-// only, so it is quick, and may be wrong about code.
-func tooDeep(markdown string) bool {
-	brackets, marks := 0, 0
-	for line := range strings.Lines(markdown) {
-		if strings.TrimSpace(line) == "" {
-			brackets, marks = 0, 0
-			continue
-		}
-		if containers(line) > deepest {
-			return true
-		}
-		for i := range len(line) {
-			switch line[i] {
-			case '[':
-				brackets++
-			case ']':
-				brackets = max(0, brackets-1)
-			case '*', '_', '~', '`', '<', '!':
-				marks++
-			}
-			if brackets > 4*deepest || marks > openest {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// containers is how many quotes and lists a line begins at most. One that is only indented counts its indentation: two
-// columns at least are needed for each list.
-func containers(line string) int {
-	n, columns := 0, 0
-	for i := range len(line) {
-		switch c := line[i]; {
-		case c == ' ':
-			columns++
-		case c == '\t':
-			columns += 4
-		case c == '>', c == '-', c == '+', c == '*', c == '.', c == ')':
-			n++
-		case c < '0' || c > '9':
-			return n
-		}
-	}
-	return n
 }

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/clipperhouse/uax29/v2/graphemes"
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
@@ -114,9 +115,20 @@ func (t *Text) Write(words string) {
 			}
 		}
 		if more {
-			t.Lines(1)
+			t.newline()
 		}
 		words = rest
+	}
+}
+
+// newline ends a line that may be empty.
+func (t *Text) newline() {
+	if n := len(t.units); t.in != nil && t.in.Code && (n == 0 || t.units[n-1].within != t.in) {
+		t.Whole("") // code may begin with an empty line
+	}
+	if n := len(t.units); n > 0 {
+		t.units[n-1].gap.lines++
+		t.units[n-1].gap.blank = ""
 	}
 }
 
@@ -165,8 +177,21 @@ func (t *Text) code(line string) {
 	}
 }
 
+// longestWord is how many bytes a unit of words has. Longer words are made of several, so that cutting one is cheap.
+const longestWord = 1024
+
 func (t *Text) word(words string) {
-	t.add(unit{text: t.escape(words), words: words})
+	for len(words) > longestWord {
+		n := 0
+		for g := graphemes.FromString(words); n < longestWord/2 && g.Next(); {
+			n = g.End()
+		}
+		t.add(unit{text: t.escape(words[:n]), words: words[:n], gap: gap{tight: true}})
+		words = words[n:]
+	}
+	if words != "" {
+		t.add(unit{text: t.escape(words), words: words})
+	}
 }
 
 func (t *Text) add(u unit) {

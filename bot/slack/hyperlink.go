@@ -64,7 +64,7 @@ func (r *renderer) hyperlink(label, target string, n ast.Node) {
 		r.write(strings.TrimSpace(label + " (" + target + ")"))
 	case label == "":
 		r.address(safe, n)
-	case !pretends(label, host):
+	case !pretends(label, host) && (!web(label) || label == target):
 		r.link(safe, label)
 	case strings.ContainsAny(label, " \t"):
 		r.write(label + " (")
@@ -88,19 +88,35 @@ func pretends(label, host string) bool {
 	return false
 }
 
-// address shows an address as it is. Slack makes a link of it, for which it must be told where it ends if something follows.
+// web reports whether a label is an address of the web itself. Then it is to be the one that the link leads to.
+func web(label string) bool {
+	scheme, _, ok := strings.Cut(label, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) && !strings.ContainsAny(label, " \t")
+}
+
+// address shows an address as it is. Slack makes a link of it, and must be told where it ends if something follows.
 func (r *renderer) address(target string, n ast.Node) {
 	label := ""
-	if t, ok := n.NextSibling().(*ast.Text); ok && n.Kind() != ast.KindAutoLink {
-		if next, _ := utf8.DecodeRune(t.Value(r.source)); next != utf8.RuneError && !unicode.IsSpace(next) {
-			label = target
+	if safe, _, ok := safeTarget(target); ok {
+		target = safe
+		if r.followed(n) {
+			label = safe
 		}
 	}
-	safe, _, ok := safeTarget(target)
-	if !ok {
-		label, safe = "", target
+	r.link(target, label)
+}
+
+// followed reports whether a node that is no address to Slack without its brackets is followed by something.
+func (r *renderer) followed(n ast.Node) bool {
+	if at := n.Pos(); n.Kind() == ast.KindAutoLink && (at < 0 || r.source[at] != '<') {
+		return false // it stands in the text as it is
 	}
-	r.link(safe, label)
+	next, ok := n.NextSibling().(*ast.Text)
+	if !ok {
+		return n.NextSibling() != nil
+	}
+	c, _ := utf8.DecodeRune(next.Value(r.source))
+	return c != utf8.RuneError && !unicode.IsSpace(c) && !strings.ContainsRune(".,;:!?)", c)
 }
 
 // link writes a link, or an address if there is no label.

@@ -22,7 +22,7 @@ const apart = "\u200b"
 
 const (
 	mostQuotes = 3  // quotes inside each other that are shown; Slack itself shows one
-	mostIndent = 16 // blanks in front of a list inside lists
+	mostIndent = 24 // blanks in front of a list inside lists
 )
 
 // Slack's markup around a stretch of text. None of what is Inline reaches over the end of a line in Slack.
@@ -166,21 +166,18 @@ func (r *renderer) list(list *ast.List) {
 	}
 }
 
-// item renders one item of a list. A box takes the place of a bullet.
+// item renders one item of a list. A box takes the place of a bullet. Lists inside many others are indented no further.
 func (r *renderer) item(n ast.Node, bullet, indent string) {
 	if box := boxOf(n); box != "" {
 		bullet = strings.TrimPrefix(bullet, "• ") + box + " "
 	}
 	if r.indent+len(indent) > mostIndent {
-		indent = ""
+		r.out.Write(bullet)
+		r.blocks(n)
+		return
 	}
 	r.indent += len(indent)
-	// Again is never "": a message that begins within an item has no bullet there.
-	m := markdown.Mark{Enter: bullet, Again: indent, Line: indent}
-	if indent == "" {
-		m.Again = apart
-	}
-	r.out.Open(m)
+	r.out.Open(markdown.Mark{Enter: bullet, Again: indent, Line: indent})
 	r.blocks(n)
 	r.out.Close()
 	r.indent -= len(indent)

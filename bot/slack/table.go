@@ -23,13 +23,15 @@ func (r *renderer) table(n *east.Table) {
 			t.Rows = append(t.Rows, cells)
 		}
 	}
-	head, rule, rows, ok := t.Columns(widest)
-	if !ok {
+	switch head, rule, rows, ok := t.Columns(widest); {
+	case ok:
+		r.own(n)
+		r.columns(head, rule, rows)
+	case len(t.Rows) == 0:
+		r.write(strings.Join(t.Head, " | "))
+	default:
 		r.records(n, t.Head)
-		return
 	}
-	r.own(n)
-	r.columns(head, rule, rows)
 }
 
 // cells are the cells of a row in words.
