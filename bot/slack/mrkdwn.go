@@ -122,8 +122,27 @@ func (r *renderer) codeBlock(n ast.Node) {
 // verbatim shows text as a block of code. Three backticks in it would end the block.
 func (r *renderer) verbatim(text string) {
 	r.out.Open(blockMark)
-	r.out.Write(strings.ReplaceAll(strings.TrimSuffix(text, "\n"), fence, "``"+apart+"`"))
+	r.out.Write(unfenced(strings.TrimSuffix(text, "\n")))
 	r.out.Close()
+}
+
+// unfenced parts backticks, so that no three of them are a fence to Slack.
+func unfenced(text string) string {
+	if !strings.Contains(text, fence) {
+		return text
+	}
+	var b strings.Builder
+	ticks := 0
+	for _, c := range text {
+		if c != '`' {
+			ticks = 0
+		} else if ticks++; ticks > 2 {
+			b.WriteString(apart)
+			ticks = 1
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
 }
 
 // own gives a list's item that begins with something that stands alone a line of its own, so that its bullet is seen.

@@ -159,8 +159,7 @@ func (r *renderer) write(words string) {
 	case r.begins && first == '>', r.ticks > 0 && first == '`':
 		r.out.Whole(apart)
 	}
-	words = strings.ReplaceAll(words, fence, "``"+apart+"`")
-	words = strings.ReplaceAll(words, "\n>", "\n"+apart+">")
+	words = strings.ReplaceAll(unfenced(words), "\n>", "\n"+apart+">")
 	r.out.Write(words)
 	r.wrote(words)
 }

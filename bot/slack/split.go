@@ -86,11 +86,16 @@ func split(text string, limit int) []string {
 func messages(text *markdown.Text, limit int) []string {
 	var out []string
 	for _, part := range text.Split(limit) {
-		if strings.ContainsFunc(part, func(r rune) bool { return r != '`' && !unicode.IsSpace(r) }) {
+		if tells(part) {
 			out = append(out, part)
 		}
 	}
 	return out
+}
+
+// tells reports whether there is anything to be seen in a text in Slack's markup.
+func tells(markup string) bool {
+	return strings.ContainsFunc(strings.ReplaceAll(markup, fence, ""), func(r rune) bool { return !unicode.IsSpace(r) && string(r) != apart })
 }
 
 // scan writes a text in which each fence opens or closes a block of code, also in the middle of a line.

@@ -38,7 +38,7 @@ func (r *renderer) table(n *east.Table) {
 func (r *renderer) cells(row ast.Node) []string {
 	var out []string
 	for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
-		out = append(out, strings.ReplaceAll(strings.TrimSpace(r.plain(cell)), fence, "``"+apart+"`"))
+		out = append(out, unfenced(strings.TrimSpace(r.plain(cell))))
 	}
 	return out
 }
