@@ -165,18 +165,7 @@ func (t table) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Cont
 			break
 		}
 	}
-	blank, previous := node.HasBlankPreviousLines(), node.PreviousSibling()
 	t.ParagraphTransformer.Transform(node, reader, pc)
-	if node.Parent() != nil {
-		return
-	}
-	made := parent.FirstChild()
-	if previous != nil {
-		made = previous.NextSibling()
-	}
-	if made != nil && made.Kind() == east.KindTable {
-		made.SetBlankPreviousLines(blank)
-	}
 }
 
 // delimiterLine is the number of the line that makes a table of the line above it; -1 if there is none.

@@ -11,9 +11,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// longest is how many characters of Markdown are read. The work grows with the square of their number where marks are
+// Longest is how many characters of Markdown are read. The work grows with the square of their number where marks are
 // opened and never closed, or quotes nested for ever: this many take a tenth of a second at worst.
-const longest = 16_000
+const Longest = 16_000
 
 // reader reads CommonMark with GitHub's tables, task lists and strikethrough. It differs where models do, whose readers are
 // people: HTML is text, stars close behind punctuation (see emphasis), and a table ends at a line without a bar.
@@ -46,10 +46,10 @@ var reader = parser.NewParser(
 )
 
 // Parse reads Markdown. The tree refers to the source that is returned with it, which is the text as [Clean] gives it. It can
-// be nested as deep as the text is long. ok is false when the text has more than 16,000 characters, which are not read; it is
-// to be shown as it is then.
+// be nested as deep as the text is long. ok is false when the text has more than [Longest] characters, which are not read; it
+// is to be shown as it is then.
 func Parse(markdown string) (tree ast.Node, source []byte, ok bool) {
-	if utf8.RuneCountInString(markdown) > longest {
+	if utf8.RuneCountInString(markdown) > Longest {
 		return nil, nil, false
 	}
 	source = []byte(Clean(markdown))

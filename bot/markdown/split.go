@@ -97,13 +97,13 @@ func (c *cutter) tail(s *stretch) int {
 
 // overflow decides where a message ends for which unit i was too much.
 func (c *cutter) overflow(units []unit, from, i int) (next int) {
+	u := &units[i]
 	for p := places - 1; p > anywhere; p-- {
-		if b := c.best[p]; b.bytes > 0 && b.size >= c.limit/fill[p] {
+		if b := c.best[p]; b.bytes > 0 && b.size >= c.limit/fill[p] && !c.inside(u, b) {
 			c.cut = b
 			return b.next
 		}
 	}
-	u := &units[i]
 	if i > from && u.fixed && c.fits(u) {
 		return c.latest()
 	}
@@ -120,6 +120,13 @@ func (c *cutter) overflow(units []unit, from, i int) (next int) {
 		return i + 1
 	}
 	return i
+}
+
+// inside reports whether a message goes on with the code that a unit is in after a place: then it ends between two lines of
+// that code, and not before it, so that no message is left half empty for the sake of a long block.
+func (c *cutter) inside(u *unit, b candidate) bool {
+	line := c.best[afterLine]
+	return u.within != nil && u.within.Code && line.in == u.within && line.bytes > b.bytes
 }
 
 // fits reports whether a unit fits a message of its own.

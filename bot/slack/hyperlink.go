@@ -162,5 +162,8 @@ func safeTarget(target string) (safe, host string, ok bool) {
 	case "mailto":
 		_, host, ok = strings.Cut(u.Opaque, "@")
 	}
+	if strings.ContainsAny(host, "<>|") {
+		return "", "", false
+	}
 	return strings.NewReplacer("<", "%3C", ">", "%3E", "|", "%7C").Replace(target), host, ok
 }

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -43,11 +44,11 @@ var (
 // they are too wide, as one record for each row. HTML, and entities such as &amp;, are text. Markdown that is too long or too
 // deep to be read is shown as it is.
 func rendered(source string) *markdown.Text {
-	tree, bytes, ok := markdown.Parse(source)
+	tree, read, ok := markdown.Parse(source)
 	if !ok {
 		return verbatim(source)
 	}
-	r := &renderer{out: &markdown.Text{Escape: escape, Size: length}, source: bytes}
+	r := &renderer{out: &markdown.Text{Escape: escape, Size: length}, source: read}
 	r.blocks(tree)
 	return r.out
 }
@@ -73,11 +74,7 @@ type renderer struct {
 func (r *renderer) blocks(container ast.Node) {
 	for n := container.FirstChild(); n != nil; n = n.NextSibling() {
 		if n.PreviousSibling() != nil {
-			lines := 1
-			if n.HasBlankPreviousLines() {
-				lines = 2
-			}
-			r.lines(lines)
+			r.lines(r.gap(n))
 		}
 		r.line()
 		r.block(n)
@@ -108,6 +105,17 @@ func (r *renderer) block(n ast.Node) {
 func (r *renderer) lines(n int) {
 	r.out.Lines(n)
 	r.line()
+}
+
+// gap is how many lines end before a block that follows another: two where the source has an empty line, or else one.
+func (r *renderer) gap(n ast.Node) int {
+	before := r.source[:max(0, n.Pos())]
+	before = before[:max(0, bytes.LastIndexByte(before, '\n'))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	if len(bytes.Trim(line, "> \t")) > 0 {
+		return 1
+	}
+	return 2
 }
 
 // line tells that a line begins.
@@ -169,11 +177,7 @@ func (r *renderer) list(list *ast.List) {
 	number := list.Start
 	for n := list.FirstChild(); n != nil; n = n.NextSibling() {
 		if n.PreviousSibling() != nil {
-			lines := 1
-			if n.HasBlankPreviousLines() {
-				lines = 2
-			}
-			r.lines(lines)
+			r.lines(r.gap(n))
 		}
 		bullet, indent := "• ", "  "
 		if list.IsOrdered() {

@@ -93,10 +93,10 @@ func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(s
 	return s.postAll(ctx, p, d, posts)
 }
 
-// beginning is what is shown of a text that became a file, with what parts it from what follows. More is rendered than is
-// shown, so that the cut is made where it is made between two messages.
+// beginning is what is shown of a text that became a file, with what parts it from what follows. As much is rendered as can
+// be, so that the cut is made where it is made between two messages.
 func beginning(text string, render func(string) *markdown.Text) string {
-	start := text[:whole(text, within(text, 3*excerptLimit))]
+	start := text[:whole(text, within(text, markdown.Longest))]
 	parts := messages(render(start), excerptLimit)
 	if len(parts) == 0 {
 		return ""
