@@ -47,6 +47,7 @@ var libraries = map[string]string{
 	"github.com/robfig/cron":             "schedule",
 	"github.com/slack-go/slack":          "bot/slack",
 	"github.com/bwmarrin/discordgo":      "bot/discord",
+	"github.com/yuin/goldmark":           "bot",
 }
 
 // testRooms exist for tests and may be used by nothing else.

@@ -599,6 +599,30 @@ func TestSlackAnswersAreHarmless(t *testing.T) {
 	}
 }
 
+// TestSlackText says to the model what Slack's clients send, and to Slack what models answer.
+func TestSlackText(t *testing.T) {
+	t.Parallel()
+	answer := "## Result\n\n**Status:**OK for `a<b` & *more*, see [docs](https://example.org/?a=1&b=2).\n\n1. one\n   - [x] done\n\n" +
+		"| Name | N |\n|---|--:|\n| **Ann** | 12 |\n\n> quoted <!here>\n\n```go\nif a < b {}\n```\nThe end."
+	heard := make(chan string, 1)
+	o := openOffice(t, func(_ int, r modeltest.ChatRequest) modeltest.Reply {
+		heard <- r.Messages[len(r.Messages)-1].Content
+		return modeltest.Reply{Text: answer, Usage: usage}
+	}, "")
+	o.say(slacktest.Said{User: ann, Channel: team,
+		Text: addBot + "tell <@" + bob + "> &lt;b&gt; &amp;amp; *this*: <https://example.org|example.org> :tada:\n```if a &lt; b { <http://c.example|c.example> }```"})
+	m := o.told(team, "The end.")
+	want := "*Result*\n\n*Status:*\u200bOK for `a&lt;b` &amp; _more_, see <https://example.org/?a=1&amp;b=2|docs>.\n\n1. one\n   ☑ done\n\n" +
+		"```\nName | N\n-----|---\nAnn  | 12\n```\n\n&gt; quoted &lt;!here&gt;\n\n```\nif a &lt; b {}\n```\nThe end."
+	if m.Text != want {
+		t.Errorf("said\n%s\nwant\n%s", m.Text, want)
+	}
+	said := "tell @Bob <b> &amp; *this*: https://example.org :tada:\n```if a < b { c.example }```"
+	if got := <-heard; !strings.Contains(got, said) {
+		t.Errorf("the model heard\n%s\nwant in it\n%s", got, said)
+	}
+}
+
 func TestSlackHeartbeat(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
