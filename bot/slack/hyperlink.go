@@ -41,7 +41,7 @@ func (r *renderer) image(n *ast.Image) {
 var hostLike = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://)?(?:(?:[\pL\pN-]+\.)+\pL{2,}|\d{1,3}(?:\.\d{1,3}){3})`)
 
 // unlike are signs in a label that are not what they look like, or would end it.
-var unlike = strings.NewReplacer("|", "∣", "\n", " ", "。", ".", "．", ".", "․", ".", "｡", ".")
+var unlike = strings.NewReplacer("|", "∣", "`", "ˋ", "\n", " ", "。", ".", "．", ".", "․", ".", "｡", ".")
 
 // labelled is a label as it may be shown: in one line and without what is not seen.
 func labelled(label string) string {
@@ -96,14 +96,15 @@ func web(label string) bool {
 
 // address shows an address as it is. Slack makes a link of it, and must be told where it ends if something follows.
 func (r *renderer) address(target string, n ast.Node) {
-	label := ""
-	if safe, _, ok := safeTarget(target); ok {
-		target = safe
-		if r.followed(n) {
-			label = safe
-		}
+	safe, _, ok := safeTarget(target)
+	switch {
+	case !ok:
+		r.write(target)
+	case r.followed(n):
+		r.link(safe, safe)
+	default:
+		r.link(safe, "")
 	}
-	r.link(target, label)
 }
 
 // followed reports whether a node that is no address to Slack without its brackets is followed by something.
@@ -150,7 +151,7 @@ func spelled(label, target string) string {
 }
 
 // safeTarget reads an address that may become a link: of the web, or of mail. What Slack would read as the end of the
-// address is written in another way.
+// address, or as code, is written in another way.
 func safeTarget(target string) (safe, host string, ok bool) {
 	u, err := url.Parse(target)
 	if err != nil || strings.ContainsFunc(target, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
@@ -162,8 +163,8 @@ func safeTarget(target string) (safe, host string, ok bool) {
 	case "mailto":
 		_, host, ok = strings.Cut(u.Opaque, "@")
 	}
-	if strings.ContainsAny(host, "<>|") {
+	if strings.ContainsAny(host, "<>|`") {
 		return "", "", false
 	}
-	return strings.NewReplacer("<", "%3C", ">", "%3E", "|", "%7C").Replace(target), host, ok
+	return strings.NewReplacer("<", "%3C", ">", "%3E", "|", "%7C", "`", "%60").Replace(target), host, ok
 }

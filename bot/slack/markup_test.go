@@ -121,6 +121,8 @@ var rendering = []struct{ in, want string }{
 	{"[a@b.example](mailto:a@b.example) <a@b.example>", "<mailto:a@b.example|a@b.example> a@b.example"},
 	{"[x](https://x.example/" + strings.Repeat("y", 3000) + ")", "x (https://x.example/" + strings.Repeat("y", 3000) + ")"},
 	{"[x]", "[x]"},
+	{"<a1:```>", "a1:``" + apart + "`"},
+	{"[\\`\\`\\`](https://x.example/```)", "<https://x.example/%60%60%60|ˋˋˋ>"},
 }
 
 func TestMrkdwn(t *testing.T) {
