@@ -371,12 +371,11 @@ func TestSplitMarkupStaysMarkup(t *testing.T) {
 	}
 }
 
-// TestTooMuchMarkdown has what parsers are known to take long for.
+// TestTooMuchMarkdown has what parsers are known to take long for, as much of it as is said in messages; and what would be
+// cut a thousand times.
 func TestTooMuchMarkdown(t *testing.T) {
-	for _, unit := range []string{
-		"[", "*", ">", "> ", "- ", "1. ", "[a](", "_a*", "*a_", "**a", "`a", "``a`", "![", "[]", "<a ", "\\", "|", "|-", "a|\n", "[x]: y\n", "x ", "\u0301", "[![a](b)](c)", "&", "\n",
-	} {
-		for _, size := range []int{wholeLimit, 1 << 20} {
+	for _, unit := range []string{"[", ">", "1. ", "[a](", "_a*", "`a", "a|\n", "[x]: y\n", "x ", "\u0301", "&", "\n"} {
+		for _, size := range []int{wholeLimit, 1 << 18} {
 			begin := time.Now()
 			source := strings.Repeat(unit, size/len(unit))
 			for _, part := range messages(rendered(source), textLimit) {
@@ -389,7 +388,7 @@ func TestTooMuchMarkdown(t *testing.T) {
 			}
 		}
 	}
-	if got := mrkdwn("**a** <!here> " + strings.Repeat("x", 1<<20)); !strings.HasPrefix(got, "**a** &lt;!here&gt; x") {
+	if got := mrkdwn("**a** <!here> " + strings.Repeat("x", 1<<18)); !strings.HasPrefix(got, "**a** &lt;!here&gt; x") {
 		t.Errorf("Markdown that is too long is shown as %.40q", got)
 	}
 }

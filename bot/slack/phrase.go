@@ -12,27 +12,24 @@ import (
 	"nudge/bot/markdown"
 )
 
-// inlines renders what stands within lines.
+// inlines renders what stands within lines. Words that follow each other are written together: what the parser took for two
+// pieces can be one to Slack.
 func (r *renderer) inlines(container ast.Node) {
 	var words strings.Builder
 	for n := container.FirstChild(); n != nil; n = n.NextSibling() {
-		// Words are put together first: what the parser took for two pieces can be one to Slack.
 		if literal, ok := r.literal(n); ok {
 			words.WriteString(literal)
-			if n.NextSibling() != nil {
-				continue
-			}
-			literal = words.String()
-			if container.Type() == ast.TypeBlock {
-				literal = strings.TrimRight(literal, "\n ")
-			}
-			r.write(literal)
-			return
+			continue
 		}
 		r.write(words.String())
 		words.Reset()
 		r.inline(n)
 	}
+	last := words.String()
+	if container.Type() == ast.TypeBlock {
+		last = strings.TrimRight(last, "\n ")
+	}
+	r.write(last)
 }
 
 // literal gives the words of what is nothing but words.
