@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -48,6 +49,11 @@ type Config struct {
 	Deny    []string          // tools that are never offered
 	Approve map[string]Policy // policies that replace the tools' own, by tool or by the name that Tool.Judge gives
 
+	// Fetch, if set, gets the bytes of a file that was attached in a conversation; without it none can be read. Not more than
+	// limit bytes are read of it. The model reads its error, which is one sentence that says what to do and holds no address
+	// and no secret. It must heed ctx, and may be called concurrently.
+	Fetch func(ctx context.Context, address string, f File, limit int64) (io.ReadCloser, error)
+
 	// Outgoing is called after something was put into the outbox. It must not block.
 	Outgoing func()
 	// Rescheduled is called after a due row was written: a card's time-out. It must not block.
@@ -74,6 +80,8 @@ type Agent struct {
 	failing map[string]time.Duration
 	closed  bool
 	shelf   shelf
+	// fetching are the files that are being got, by the names of their rows; each is closed at the end.
+	fetching map[string]chan struct{}
 
 	purse sync.Mutex
 	held  map[string]Money // of a person's day, for calls whose reserve is not on disk yet
@@ -105,7 +113,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, tools: box, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}}
+	ag := &Agent{Config: c, tools: box, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}, fetching: map[string]chan struct{}{}}
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
 	return ag, nil
@@ -307,7 +315,7 @@ func admit(tx memory.Tx, session string, m Message) (during string, err error) {
 		return "", err
 	}
 	during = string(open)
-	if m.Provenance == Human && m.Text != "" {
+	if m.says() {
 		m.Steer, m.During = found, during
 		if !found {
 			if m.Steer, err = wordsWait(tx, session); err != nil {
@@ -315,6 +323,10 @@ func admit(tx memory.Tx, session string, m Message) (during string, err error) {
 			}
 		}
 		if err := rememberPerson(tx, m); err != nil {
+			return "", err
+		}
+		m.Files = soundFiles(m.Files)
+		if err := putFiles(tx, session, m); err != nil {
 			return "", err
 		}
 	}
@@ -342,7 +354,7 @@ func wordsWait(tx memory.Tx, session string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if m.Provenance == Human && m.Text != "" {
+		if m.says() {
 			return true, nil
 		}
 	}

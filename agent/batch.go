@@ -117,6 +117,14 @@ func effectOf(tool *Tool, in Invocation) Effect {
 	return tool.Effect
 }
 
+// labelsOf says which way a call moves what it touches.
+func labelsOf(tool *Tool, in Invocation) Labels {
+	if tool.LabelsOf != nil {
+		return tool.LabelsOf(in)
+	}
+	return tool.Labels
+}
+
 // reads are the calls that may run side by side at once, each of them once.
 func (a *actor) reads() []*call {
 	var reads []*call

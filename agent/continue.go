@@ -80,7 +80,7 @@ func (s *state) continuation() *card {
 func (a *actor) continues(l letter) bool {
 	k := a.state.continuation()
 	return k != nil && l.Provenance == Human && l.From.ID == k.Asked && now().Before(k.Expires) &&
-		chooses(l.Text, ChoiceContinue)
+		len(l.Files) == 0 && chooses(l.Text, ChoiceContinue)
 }
 
 // continueTurn takes the decision about an offer: the ended turn goes on with a new allowance, or stays ended.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -48,7 +49,8 @@ type messageEntry struct {
 	From       PersonID   `json:"from,omitempty"`
 	IDs        []string   `json:"ids,omitempty"`
 	Text       string     `json:"text"`
-	Mark       time.Time  `json:"mark,omitzero"` // when it was said, if the text tells the model so
+	Files      []File     `json:"files,omitempty"` // of which the text tells
+	Mark       time.Time  `json:"mark,omitzero"`   // when it was said, if the text tells the model so
 	Owed       []receipt  `json:"owed,omitempty"`
 }
 
@@ -57,7 +59,12 @@ type receipt struct {
 	ID      string `json:"id"`
 	Text    string `json:"text"`
 	Address string `json:"address"`
+	// Journaled is how the words stand in the journal's message, where that is not Text alone: files came with them.
+	Journaled string `json:"journaled,omitempty"`
 }
+
+// journaled is how the words stand in the journal's message.
+func (r receipt) journaled() string { return cmp.Or(r.Journaled, r.Text) }
 
 // notedEntry is what a heartbeat told the session's person.
 type notedEntry struct {
@@ -140,6 +147,8 @@ type toolCallEntry struct {
 	Effect Effect `json:"effect"`
 	Key    string `json:"key"`
 	Card   string `json:"card,omitempty"` // of a parked call, which runs after its turn
+	// Outside says that the result is, or has in it, text written by strangers.
+	Outside bool `json:"outside,omitempty"`
 	// Arguments is what was made of arguments that were not written as one JSON object, so that the model reads back what ran.
 	Arguments string `json:"arguments,omitempty"`
 }

@@ -17,7 +17,7 @@ type Erased struct {
 	Cards   []string // their ids
 	Mail    int      // messages that it had not taken up
 	Parcels int      // replies that lay in the outbox
-	Results int      // long ones that were saved whole
+	Results int      // long ones that were saved whole, and attached files that were read
 }
 
 // EraseSession removes a session within a transaction, from every place where the agent keeps something of it: journal,
@@ -235,6 +235,9 @@ func (e *erasure) rest() (err error) {
 		return err
 	}
 	if e.removed.Results, err = EraseSaved(e.tx, e.session); err != nil {
+		return err
+	}
+	if err = eraseFiles(e.tx, e.session); err != nil {
 		return err
 	}
 	e.removed.Entries, err = e.tx.Journal().Erase(e.session)

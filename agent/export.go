@@ -23,7 +23,7 @@ type SessionExport struct {
 	Lines    []ExportedLine   `json:"lines"`               // oldest first
 	Mail     []ExportedLine   `json:"mail,omitempty"`      // said to it and not taken up yet
 	Unsaid   []ExportedLine   `json:"unsaid,omitempty"`    // said by it and not delivered yet; kinds are those of [Reply]
-	Results  []ExportedResult `json:"results,omitempty"`   // long results of tools, of which the lines have a part
+	Results  []ExportedResult `json:"results,omitempty"`   // long results of tools, of which the lines have a part, and attached files that were read
 }
 
 // ExportedLine is one thing that was said, done or decided.
@@ -35,6 +35,7 @@ type ExportedLine struct {
 	Turn      string          `json:"turn,omitempty"`
 	By        PersonID        `json:"by,omitempty"` // who said or decided it
 	Text      string          `json:"text,omitempty"`
+	Files     []File          `json:"files,omitempty"` // that came with the text
 	Heartbeat string          `json:"heartbeat,omitempty"`
 	Evidence  string          `json:"evidence,omitempty"` // what a heartbeat's check saw
 	Tool      string          `json:"tool,omitempty"`
@@ -67,9 +68,10 @@ const (
 	ExportStop     ExportKind = "stop"     // a Stop that lies in the mail
 )
 
-// ExportedResult is a long result that was saved whole.
+// ExportedResult is a long result that was saved whole, or the content of an attached file that was read.
 type ExportedResult struct {
-	ID    string    `json:"id"` // as the line of the result names it, behind [SavedPrefix]
+	// ID is as the line of the result names it, behind [SavedPrefix]; of an attached file it is [FilePrefix] and the file's.
+	ID    string    `json:"id"`
 	Saved time.Time `json:"saved"`
 	Text  string    `json:"text"`
 }
@@ -190,7 +192,7 @@ func readEntries(tx memory.Tx, session string, fn func(e entry, at time.Time), k
 func exportedLines(e entry) []ExportedLine {
 	switch e := e.(type) {
 	case *messageEntry:
-		return []ExportedLine{{Kind: saidBy(e.Provenance), Turn: e.Turn, By: e.From, Text: e.undated()}}
+		return []ExportedLine{{Kind: saidBy(e.Provenance), Turn: e.Turn, By: e.From, Text: e.undated(), Files: e.Files}}
 	case *notedEntry:
 		return []ExportedLine{{Kind: ExportNote, Heartbeat: e.Heartbeat, Text: e.Note.Text, Evidence: e.Evidence}}
 	case *wokeEntry:
@@ -281,7 +283,7 @@ func exportedMail(tx memory.Tx, session string, want func(letter) bool) ([]Expor
 }
 
 func (l letter) exported() ExportedLine {
-	line := ExportedLine{At: l.At, Kind: saidBy(l.Provenance), By: l.From.ID, Text: l.Text}
+	line := ExportedLine{At: l.At, Kind: saidBy(l.Provenance), By: l.From.ID, Text: l.Text, Files: l.Files}
 	switch {
 	case l.Stop:
 		line.Kind = ExportStop
@@ -318,7 +320,15 @@ func exportedResults(tx memory.Tx, session string) (results []ExportedResult, er
 		if err != nil {
 			return fmt.Errorf("read the saved result %s: %w", key, memory.ErrDamaged)
 		}
-		results = append(results, ExportedResult{ID: strings.TrimPrefix(key, prefix), Saved: at, Text: string(value[len(savedTime):])})
+		r := ExportedResult{ID: strings.TrimPrefix(key, prefix), Saved: at, Text: string(value[len(savedTime):])}
+		if last := len(results) - 1; last >= 0 && pieceOf(r.ID, results[last].ID) {
+			results[last].Text += r.Text
+			return nil
+		}
+		if strings.HasPrefix(r.ID, FilePrefix) {
+			r.Text = exportedContent(r.Text)
+		}
+		results = append(results, r)
 		return nil
 	})
 	return results, err
@@ -438,7 +448,7 @@ func (e *messageEntry) ofLastSpeaker(text string) (said []string) {
 	last := ""
 	for i := range e.Owed {
 		owed, id := e.Owed[len(e.Owed)-1-i], len(e.IDs)-1-i
-		before, whole := strings.CutSuffix(text, owed.Text)
+		before, whole := strings.CutSuffix(text, owed.journaled())
 		if id < 0 || e.IDs[id] != owed.ID || !whole {
 			break
 		}
@@ -451,7 +461,7 @@ func (e *messageEntry) ofLastSpeaker(text string) (said []string) {
 			last = speaker
 		}
 		if speaker == last {
-			said = append(said, owed.Text)
+			said = append(said, owed.journaled())
 		}
 	}
 	slices.Reverse(said)

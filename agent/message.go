@@ -17,7 +17,7 @@ const (
 	Timer     Provenance = "timer"     // a time-out fell due
 )
 
-// Message is something said to a session. One of Text, Stop, Decision, Wake and Note says what.
+// Message is something said to a session. One of Text or Files, Stop, Decision, Wake and Note says what.
 type Message struct {
 	// Keys are what a redelivery of the same message has in common with this one; one that was seen refuses it.
 	Keys       []string   `json:"-"`
@@ -28,6 +28,7 @@ type Message struct {
 	Address    string     `json:"address,omitempty"` // the conversation in which answers are given
 	ID         string     `json:"id,omitempty"`      // the platform's id of the message; receipts go there
 	Text       string     `json:"text,omitempty"`
+	Files      []File     `json:"files,omitempty"` // attached to the text, or said without any
 
 	Stop     bool      `json:"stop,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`

@@ -39,7 +39,7 @@ func (a *actor) answerQuestion(l letter, k *card, text string) error {
 	a.take(l)
 	var owed []receipt
 	if l.Steer {
-		owed = []receipt{l.receipt()}
+		owed = []receipt{a.receipt(l)}
 	}
 	verdict := AnswerIt
 	if l.Decision != nil && l.Decision.Verdict == Deny {

@@ -26,7 +26,7 @@ const (
 	// savedTime is how an instant is written, so that texts sort as instants do.
 	savedTime = "2006-01-02T15:04:05.000000000Z"
 
-	tableSaved     = "saved"         // session, id → when it was saved, and the text
+	tableSaved     = "saved"         // session, id → when it was saved, and the text; those of files are in content.go
 	tableSavedTime = "saved by time" // instant, session, id → nothing
 )
 
@@ -132,20 +132,26 @@ func removeSaved(tx memory.Tx, rows ...string) error {
 // Saved is the saved result of a session with an id as it stands after [SavedPrefix], and whether there is one: it may
 // have aged out, or belong to another session. At most 1 MiB was kept; if that is not all, the end of the text says so.
 func Saved(tx memory.Tx, session, id string) (text string, found bool, err error) {
-	if len(id) != savedID {
+	if len(id) != savedID || strings.Contains(id, ":") { // a row of a file's is none
 		return "", false, nil
 	}
-	value, found, err := tx.Table(tableSaved).Get(savedKey(session, id))
+	value, found, err := getSaved(tx, session, id)
+	return string(value), found, err
+}
+
+// getSaved gives what was saved for a session under an id.
+func getSaved(tx memory.Tx, session, id string) (value []byte, found bool, err error) {
+	value, found, err = tx.Table(tableSaved).Get(savedKey(session, id))
 	if err == nil && found && len(value) < len(savedTime) {
 		err = fmt.Errorf("it has %d bytes, which is too short: %w", len(value), memory.ErrDamaged)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("read the saved result %s of %s: %w", id, session, err)
+		return nil, false, fmt.Errorf("read the saved result %s of %s: %w", id, session, err)
 	}
 	if !found {
-		return "", false, nil
+		return nil, false, nil
 	}
-	return string(value[len(savedTime):]), true, nil
+	return value[len(savedTime):], true, nil
 }
 
 // SweepSaved removes at most limit results that were saved before an instant, the oldest first, and returns how many
@@ -169,11 +175,14 @@ func SweepSaved(tx memory.Tx, before time.Time, limit int) (removed int, err err
 	return len(old), nil
 }
 
-// EraseSaved removes all saved results of a session and returns how many there were.
+// EraseSaved removes all saved results and file contents of a session and returns how many there were.
 func EraseSaved(tx memory.Tx, session string) (removed int, err error) {
 	var rows []string
 	err = tx.Table(tableSaved).Scan(savedKey(session, ""), func(key string, value []byte) error {
 		rows = append(rows, timeRow(key, value))
+		if !strings.Contains(key, pieceMark) {
+			removed++
+		}
 		return nil
 	})
 	if err == nil {
@@ -182,5 +191,5 @@ func EraseSaved(tx memory.Tx, session string) (removed int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("erase the saved results of %s: %w", session, err)
 	}
-	return len(rows), nil
+	return removed, nil
 }

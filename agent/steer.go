@@ -38,7 +38,7 @@ func (a *actor) listen() (heard, error) {
 			}
 		case a.steers(l):
 			if k := a.state.turn.question(); k != nil {
-				err = a.answerQuestion(l, k, l.Text)
+				err = a.answerQuestion(l, k, a.saying(l))
 			} else {
 				h.words = append(h.words, l)
 			}
@@ -53,7 +53,7 @@ func (a *actor) listen() (heard, error) {
 // steers reports whether a letter is words of somebody who may steer the turn: its person, or an owner.
 func (a *actor) steers(l letter) bool {
 	t := a.state.turn
-	return t != nil && l.Provenance == Human && l.Text != "" && (l.From.ID == t.person.ID || a.owns(l.From.ID))
+	return t != nil && l.says() && (l.From.ID == t.person.ID || a.owns(l.From.ID))
 }
 
 // owns reports whether a person is an owner: named as one by the config, or at this machine.
@@ -81,7 +81,7 @@ func (a *actor) interject(words []letter) error {
 	}
 	said := make([]string, len(words))
 	for i, l := range words {
-		said[i] = l.Text
+		said[i] = a.saying(l)
 	}
 	if c := a.state.turn.unknownCall(); c != nil { // said instead of a choice about it
 		return a.withdraw(c, strings.Join(said, "\n"), words[0].From)
@@ -118,13 +118,14 @@ func (a *actor) carry(letters []letter, begins bool) error {
 		}
 		joined.IDs = append(joined.IDs, l.ID)
 		texts = append(texts, a.spoken(l))
+		joined.Files = append(joined.Files, l.Files...)
 		joined.From, joined.Provenance = l.From.ID, l.Provenance
 		switch {
 		case !l.Steer:
 		case begins && i == 0, l.During != "" && l.During != a.state.turn.id:
-			a.receive(l.receipt(), NextTurn, 0)
+			a.receive(a.receipt(l), NextTurn, 0)
 		default:
-			joined.Owed = append(joined.Owed, l.receipt())
+			joined.Owed = append(joined.Owed, a.receipt(l))
 		}
 	}
 	if texts == nil {
@@ -135,7 +136,13 @@ func (a *actor) carry(letters []letter, begins bool) error {
 	return a.add(joined)
 }
 
-func (l letter) receipt() receipt { return receipt{ID: l.ID, Text: l.Text, Address: l.Address} }
+func (a *actor) receipt(l letter) receipt {
+	r := receipt{ID: l.ID, Text: l.Text, Address: l.Address}
+	if len(l.Files) > 0 {
+		r.Journaled = a.saying(l)
+	}
+	return r
+}
 
 // receive tells the person what became of words said during a turn.
 func (a *actor) receive(r receipt, state string, step int) {
@@ -160,17 +167,17 @@ func (a *actor) see(step int) error {
 func (a *actor) keep(l letter) error {
 	a.take(l)
 	if l.Steer {
-		a.receive(l.receipt(), NextTurn, 0)
+		a.receive(a.receipt(l), NextTurn, 0)
 	}
-	return a.add(messageEntry{Turn: a.state.turn.id, Provenance: l.Provenance, From: l.From.ID, IDs: []string{l.ID}, Text: a.spoken(l)})
+	return a.add(messageEntry{Turn: a.state.turn.id, Provenance: l.Provenance, From: l.From.ID, IDs: []string{l.ID}, Text: a.spoken(l), Files: l.Files})
 }
 
 // spoken is what a letter says, with its speaker's name where several speak.
 func (a *actor) spoken(l letter) string {
 	if direct(l.Address) || l.From.Name == "" {
-		return l.Text
+		return a.saying(l)
 	}
-	return l.From.Name + ": " + l.Text
+	return l.From.Name + ": " + a.saying(l)
 }
 
 // dated puts the person's date and time before words when the conversation has not told it for a while. The system

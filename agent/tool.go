@@ -77,6 +77,8 @@ type Tool struct {
 	Judge func(in Invocation) (policy Policy, name string, err error)
 	// EffectOf, if set, gives the effect of one call instead of Spec.Effect.
 	EffectOf func(in Invocation) Effect
+	// LabelsOf, if set, gives the labels of one call instead of Spec.Labels.
+	LabelsOf func(in Invocation) Labels
 	// Card, if set, gives what the card says of a call besides its arguments, such as a diff.
 	Card func(in Invocation) string
 	// Digest, if set, gives a text that stands for everything besides the arguments that the call depends on, such

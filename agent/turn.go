@@ -26,7 +26,7 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 		case a.continues(l):
 			k := a.state.continuation()
 			if l.Steer {
-				a.receive(l.receipt(), NextTurn, 0)
+				a.receive(a.receipt(l), NextTurn, 0)
 			}
 			l.Decision = &Decision{Card: k.Card, Verdict: Approve}
 			err = a.decide(l, k)
@@ -86,7 +86,7 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 	}
 	words := []letter{first}
 	for _, l := range letters {
-		if l.id != first.id && l.Provenance == Human && l.Text != "" && l.From.ID == first.From.ID {
+		if l.id != first.id && l.says() && l.From.ID == first.From.ID {
 			words = append(words, l)
 		}
 	}

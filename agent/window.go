@@ -32,7 +32,7 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 	}
 	used := compact.Tokens(who.tokens, a.system(), a.tools.offered(t), a.state.view)
 	for _, l := range words {
-		used += compact.MessageTokens(who.tokens, model.Message{Role: model.User, Text: l.Text})
+		used += compact.MessageTokens(who.tokens, model.Message{Role: model.User, Text: a.saying(l)})
 	}
 	in := compact.Input{
 		Count: who.tokens, Messages: a.state.view, Marks: a.state.marks,
@@ -66,6 +66,9 @@ func weighWords(words []letter) int {
 	n := 0
 	for _, l := range words {
 		n += len(l.Text) + len(l.From.Name) + 64
+		for _, f := range l.Files {
+			n += len(f.line())
+		}
 		if l.Note != nil {
 			n += len(l.Note.words())
 		}

@@ -95,6 +95,7 @@ func (a *actor) begin(works []*work) error {
 	for _, w := range works {
 		calling := toolCallEntry{
 			Turn: w.in.Turn, Run: a.state.turn.run, Call: w.call.ID, Tool: w.tool.Name, Effect: w.effect(), Key: w.in.Key,
+			Outside: labelsOf(w.tool, w.in).Outside,
 		}
 		if !json.Valid([]byte(w.call.Arguments)) || !strings.HasPrefix(strings.TrimSpace(w.call.Arguments), "{") {
 			calling.Arguments = string(w.call.arguments)

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"nudge/agent"
@@ -29,6 +30,15 @@ type Adapter interface {
 // one, such as two terminals of one person, the one that resides there speaks.
 type Resident interface {
 	Resides(address string) bool
+}
+
+// Filer is an adapter that can get the files that people attach to what they say.
+type Filer interface {
+	// Fetch gets a file that the adapter told of in an [Event], by its id; limit is how many bytes are wanted at most. It
+	// refuses a longer one, and gives nothing but the file's own bytes: no sign-in page, nothing from another place. An error,
+	// also one of the reader's, is read by models and people: it is one sentence that says what to do, without a secret or an
+	// address. Whoever called it closes the reader, which ends with ctx.
+	Fetch(ctx context.Context, file agent.File, limit int64) (io.ReadCloser, error)
 }
 
 // Delivery is one reply on its way to its conversation, which is d.Address.
@@ -75,7 +85,7 @@ const (
 	CannotTell
 )
 
-// Event is what an adapter heard. One of Text, Click and Stop says what.
+// Event is what an adapter heard. One of Text or Files, Click and Stop says what.
 type Event struct {
 	// Keys are what every redelivery of the same thing has in common with this one. There is at least one.
 	Keys    []string
@@ -84,6 +94,7 @@ type Event struct {
 	ID      string // the platform's id of the message, for receipts
 	At      time.Time
 	Text    string          // plain, unescaped, without the bot's own mention
+	Files   []agent.File    // attached to the text, or said without any; not read yet
 	Click   *agent.Decision // a button of a card
 	Stop    bool            // the Stop button
 	// Overheard says that nobody spoke to the bot: words in a thread without a mention. They are taken only if a

@@ -37,6 +37,7 @@ type Hub struct {
 	Config
 	agent  *agent.Agent
 	look   chan struct{} // there may be something in the outbox
+	began  chan struct{} // closed when Serve has its adapters
 	ending chan struct{} // closed when Serve stops
 
 	mu       sync.Mutex
@@ -66,7 +67,7 @@ const (
 	endGrace  = 3 * time.Second
 )
 
-// NewHub returns a Hub that does nothing yet. Its [Hub.Outgoing] and [Hub.Live] are for the agent's config.
+// NewHub returns a Hub that does nothing yet. Its [Hub.Outgoing], [Hub.Live] and [Hub.Fetch] are for the agent's config.
 func NewHub(c Config) *Hub {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -77,7 +78,7 @@ func NewHub(c Config) *Hub {
 	if c.Grace <= 0 {
 		c.Grace = endGrace
 	}
-	h := &Hub{Config: c, look: make(chan struct{}, 1), ending: make(chan struct{}), queues: map[string]*queue{}, taken: map[uint64]bool{}, closed: map[Adapter]bool{}}
+	h := &Hub{Config: c, look: make(chan struct{}, 1), began: make(chan struct{}), ending: make(chan struct{}), queues: map[string]*queue{}, taken: map[uint64]bool{}, closed: map[Adapter]bool{}}
 	h.quiet = sync.NewCond(&h.mu)
 	return h
 }
@@ -98,6 +99,7 @@ func (h *Hub) Serve(ctx context.Context, ag *agent.Agent, adapters ...Adapter) e
 		h.attach(adapter)
 		go func() { ended <- h.listen(ctx, adapter) }()
 	}
+	close(h.began)
 	var failed []error
 	for range adapters {
 		failed = append(failed, <-ended)

@@ -70,10 +70,10 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 	if word, rest, ok := h.command(e.Address, text); ok {
 		return h.obey(ctx, e, word, rest)
 	}
-	if text == "" {
+	if text == "" && len(e.Files) == 0 {
 		return Ignored, nil
 	}
-	return h.pass(ctx, e, agent.Message{Text: e.Text, Provenance: agent.Human})
+	return h.pass(ctx, e, agent.Message{Text: e.Text, Files: e.Files, Provenance: agent.Human})
 }
 
 // lives reports whether a conversation of the bot's is held at an address.

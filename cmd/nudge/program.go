@@ -84,7 +84,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		p.agent, err = agent.New(agent.Config{
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
-			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
+			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
 			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir),
 		})
 	}
@@ -156,7 +156,7 @@ func policies(c map[string]string) map[string]agent.Policy {
 // tools are those that the model may be offered.
 func (p *program) tools() ([]agent.Tool, error) {
 	dirs := p.dirs()
-	tools := workspace.Tools(workspace.Config{Dirs: dirs, Saved: p.saved})
+	tools := workspace.Tools(workspace.Config{Dirs: dirs, Saved: p.saved, Attached: p.attached})
 	if len(p.config.Commands) > 0 {
 		run, err := command.New(p.config.Presets(), dirs.Path)
 		if err != nil {
@@ -177,6 +177,11 @@ func (p *program) saved(ctx context.Context, session, id string) (text string, f
 		return err
 	})
 	return text, found, err
+}
+
+// attached opens a file that somebody attached.
+func (p *program) attached(ctx context.Context, session, id string) (*agent.Content, error) {
+	return p.agent.OpenFile(ctx, session, id)
 }
 
 func (p *program) dirs() workspace.Dirs {

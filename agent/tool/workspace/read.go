@@ -190,6 +190,32 @@ func (c Config) result(ctx context.Context, session, id string, lines span) (str
 	return page.words(agent.SavedPrefix+id, fmt.Sprintf("the result has %d bytes", len(text)))
 }
 
+// attached gives lines of an attached file, as read does of a file.
+func (c Config) attached(ctx context.Context, session, id string, lines span) (string, error) {
+	if c.Attached == nil {
+		return "", fmt.Errorf("attached files cannot be read here; a file of that name is read as %.100q", "./"+agent.FilePrefix+id)
+	}
+	content, err := c.Attached(ctx, session, id)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, agent.ErrUnknownFile):
+		return "", fmt.Errorf("%w; a file of the workspace is read as %.100q", err, "./"+agent.FilePrefix+id)
+	case err != nil:
+		return "", err
+	case content.Text == nil:
+		return content.String(), nil
+	}
+	page, err := pageOf(ctx, content.Text, lines)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil: // it may have a path in it
+		return "", errors.New("the attached file cannot be read now; try again")
+	}
+	return page.words(agent.FilePrefix+id, "the file has "+content.Length())
+}
+
 // maxPage is how many bytes come back at once, so few that the agent leaves nothing of it out: it is less than a result
 // may have even after the tenth of it that can be invalid has grown to replacement characters. A longer line counts as
 // several, or its rest could not be asked for.

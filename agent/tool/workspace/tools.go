@@ -30,6 +30,9 @@ type Config struct {
 	// Saved finds the whole of a long result by its id, among those of one session. It may be called concurrently. The
 	// model does not read its error. Nil means that none is to be had.
 	Saved func(ctx context.Context, session, id string) (text string, found bool, err error)
+	// Attached opens a file by its id, among those that were attached in one session. It may be called concurrently. The
+	// model reads its error. Nil means that none is to be had.
+	Attached func(ctx context.Context, session, id string) (*agent.Content, error)
 }
 
 // Tools makes the tools for the people's folders. The policy of a call depends on what is there when it is judged,
@@ -58,8 +61,9 @@ func listFiles(dirs Dirs) agent.Tool {
 func (c Config) readFile() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
-			Name:        "read_file",
-			Description: "Reads a text file of the workspace, or a long result saved as " + agent.SavedPrefix + "ID, or some lines of it. At most 20 KiB comes back at once.",
+			Name: "read_file",
+			Description: "Reads a text file of the workspace, a file that somebody attached, as " + agent.FilePrefix + "ID, or a long result saved as " +
+				agent.SavedPrefix + "ID, or some lines of it. At most 20 KiB comes back at once.",
 			Schema: json.RawMessage(`{"type":"object","properties":{` +
 				`"path":{"type":"string","description":"The file, relative to the workspace."},` +
 				`"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"The first line to read; 1 when left out."},` +
@@ -77,6 +81,10 @@ func (c Config) readFile() agent.Tool {
 			if err := in.Decode(&arguments); err != nil {
 				return agent.Result{}, err
 			}
+			if id, ok := strings.CutPrefix(arguments.Path, agent.FilePrefix); ok {
+				text, err := c.attached(ctx, in.Session, id, arguments.span)
+				return agent.Result{Text: text}, err
+			}
 			if id, ok := strings.CutPrefix(arguments.Path, agent.SavedPrefix); ok {
 				text, err := c.result(ctx, in.Session, id, arguments.span)
 				return agent.Result{Text: text}, err
@@ -84,6 +92,12 @@ func (c Config) readFile() agent.Tool {
 			return within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
 				return read(ctx, root, name, arguments.span)
 			})
+		},
+		// Who attached a file need not have written it.
+		LabelsOf: func(in agent.Invocation) agent.Labels {
+			var arguments pathArguments
+			err := in.Decode(&arguments)
+			return agent.Labels{Private: true, Outside: err != nil || strings.HasPrefix(arguments.Path, agent.FilePrefix)}
 		},
 	}
 }
