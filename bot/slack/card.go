@@ -56,16 +56,15 @@ func row(address string, buttons ...slack.BlockElement) slack.Block {
 	return slack.NewActionBlock(id, buttons...)
 }
 
-// cardBlocks show a card with its buttons. file is the name of the file in which the whole card stands, when it is too
-// long to be shown.
-func (s *Slack) cardBlocks(r agent.Reply, file string) []slack.Block {
+// cardBlocks show a card with its buttons. rest says where above it the whole card stands, when it is too long to be shown.
+func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
 	text := body(r)
-	if file != "" {
+	if rest != "" {
 		text = cut(text, excerptLimit)
 	}
 	blocks := sections(text)
-	if file != "" {
-		blocks = append(blocks, section("This is not all: the whole card is in the file "+file+" above."))
+	if rest != "" {
+		blocks = append(blocks, section("This is not all: the whole card is "+rest+" above."))
 	}
 	switch r.Kind {
 	case agent.Ask:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"nudge/agent"
 	"nudge/bot"
 )
 
@@ -35,10 +36,6 @@ type said struct {
 	UserTeam    string     `json:"user_team"`
 	SourceTeam  string     `json:"source_team"`
 	Files       []attached `json:"files"`
-}
-
-type attached struct {
-	Name string `json:"name"`
 }
 
 // The subtypes of messages that people write. All others tell of something that happened, such as an edit.
@@ -96,16 +93,35 @@ func (s *Slack) message(ctx context.Context, in bot.Receiver, e envelope, o oute
 		ID:        message{m.Channel, m.TS}.String(),
 		At:        saidAt(m.TS),
 		Text:      s.words(ctx, m),
+		Files:     m.files(),
 		Overheard: m.Type != "app_mention" && !m.direct() && !mentions(m.Text, me.user),
 	}
 	if m.direct() {
 		s.directory.met(m.User, m.Channel)
 	}
-	if _, err := in.Receive(ctx, event); err != nil {
+	admission, err := in.Receive(ctx, event)
+	if err == nil {
+		err = s.catchUp(ctx, in, event, admission, m.Type == "app_mention")
+	}
+	if err != nil {
 		s.lost(ctx, err)
 		return
 	}
 	s.acknowledge(ctx, e, nil)
+}
+
+// catchUp gives the receiver the files of a mention that was taken without them: of the two events about one, the app_mention
+// may come first and tell of no files.
+func (s *Slack) catchUp(ctx context.Context, in bot.Receiver, event bot.Event, admission bot.Admission, mention bool) error {
+	switch {
+	case admission == bot.Taken && mention && len(event.Files) == 0:
+		s.bare.add(event.ID)
+	case admission == bot.Repeat && len(event.Files) > 0 && s.bare.has(event.ID):
+		event.Keys, event.Text = []string{key("files", event.ID)}, ""
+		_, err := in.Receive(ctx, event)
+		return err
+	}
+	return nil
 }
 
 // keys are what all deliveries of the same message have in common: of one event, of the two events about one mention, and
@@ -143,20 +159,21 @@ func (m said) place(team, userTeam string) place {
 	return place{team: team, channel: m.Channel, thread: cmp.Or(m.Thread, m.TS)}
 }
 
-// words is what was said, in plain text. What cannot be read is named, so that nobody thinks it was.
+// files are those that came with the words.
+func (m said) files() (files []agent.File) {
+	for _, file := range m.Files {
+		files = append(files, file.file())
+	}
+	return files
+}
+
+// words is what was said, in plain text; "" for files without words.
 func (s *Slack) words(ctx context.Context, m said) string {
 	text := plain(m.Text, s.me().user, func(user string) string {
 		name, _ := s.directory.lookup(ctx, user)
 		return name
 	})
-	var names []string
-	for _, file := range m.Files {
-		names = append(names, cmp.Or(file.Name, "a file"))
-	}
-	if len(names) > 0 {
-		text = strings.TrimSpace(text + "\n[attached, and not read: " + strings.Join(names, ", ") + "]")
-	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(text) == "" && len(m.Files) == 0 {
 		return "[mentioned without words]"
 	}
 	return text

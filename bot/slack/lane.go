@@ -85,6 +85,13 @@ type recent struct {
 
 func newRecent(size int) *recent { return &recent{ring: make([]string, size), in: map[string]bool{}} }
 
+// has reports whether a name is among them.
+func (r *recent) has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.in[name]
+}
+
 // add reports whether a name is new, and remembers it.
 func (r *recent) add(name string) bool {
 	r.mu.Lock()

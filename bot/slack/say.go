@@ -78,17 +78,26 @@ func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(s
 	if strings.TrimSpace(d.Text) == "" {
 		return "", nil
 	}
-	var posts []post
 	if length(d.Text) > wholeLimit {
 		name := "answer-" + digestOf(d.Key + d.Text)[:8] + ".md"
-		if err := s.attach(ctx, p, d, name, d.Text); err != nil {
+		err := s.attach(ctx, p, d, name, d.Text)
+		if uploadRefused(err) {
+			return s.tellInParts(ctx, p, d, render)
+		}
+		if err != nil {
 			return "", err
 		}
-		posts = []post{{text: beginning(d.Text, render) + "… This is the beginning. The whole answer is in the file " + name + " above."}}
-	} else {
-		for _, part := range messages(render(d.Text), textLimit) {
-			posts = append(posts, post{text: part})
-		}
+		posts := []post{{text: beginning(d.Text, render) + "… This is the beginning. The whole answer is in the file " + name + " above."}}
+		return s.postAll(ctx, p, d, posts)
+	}
+	return s.tellInParts(ctx, p, d, render)
+}
+
+// tellInParts says a text in as many messages as it takes.
+func (s *Slack) tellInParts(ctx context.Context, p place, d bot.Delivery, render func(string) *markdown.Text) (string, error) {
+	var posts []post
+	for _, part := range messages(render(d.Text), textLimit) {
+		posts = append(posts, post{text: part})
 	}
 	return s.postAll(ctx, p, d, posts)
 }
@@ -124,7 +133,7 @@ func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []po
 			}
 			t.said[mark] = ts
 		}
-		if receipt == "" {
+		if receipt == "" || m.card != "" {
 			receipt = message{channel, ts}.String()
 		}
 	}
@@ -176,16 +185,24 @@ func (s *Slack) post(ctx context.Context, channel, thread string, m mark, p post
 
 // card posts a card with its buttons. Its text is the whole card as well.
 func (s *Slack) card(ctx context.Context, p place, d bot.Delivery) (string, error) {
-	whole, file := bot.CardText(d.Reply), ""
+	whole, rest := bot.CardText(d.Reply), ""
 	text := escape(whole)
+	var posts []post
 	if length(whole) > cardLimit {
-		file = "card-" + d.ID + ".txt"
-		if err := s.attach(ctx, p, d, file, whole); err != nil {
+		file := "card-" + d.ID + ".txt"
+		rest = "in the file " + file
+		err := s.attach(ctx, p, d, file, whole)
+		if uploadRefused(err) {
+			rest = "in the messages"
+			for _, part := range split(text, textLimit) {
+				posts = append(posts, post{text: part})
+			}
+		} else if err != nil {
 			return "", err
 		}
-		text = escape(cut(whole, excerptLimit) + "\n\nThis is not all: the whole card is in the file " + file + " above. Its id is " + d.ID + ".")
+		text = escape(cut(whole, excerptLimit) + "\n\nThis is not all: the whole card is " + rest + " above. Its id is " + d.ID + ".")
 	}
-	return s.postAll(ctx, p, d, []post{{text: text, blocks: s.cardBlocks(d.Reply, file), card: d.ID}})
+	return s.postAll(ctx, p, d, append(posts, post{text: text, blocks: s.cardBlocks(d.Reply, rest), card: d.ID}))
 }
 
 // attach puts a text into a conversation as a file. The name tells a later try that it is there.

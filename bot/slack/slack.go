@@ -3,14 +3,16 @@
 // What people say comes over a WebSocket ([Slack.Listen], link.go): each envelope is made into an event (event.go,
 // interaction.go), given to the receiver, and acknowledged only after that. What the agent says goes through Slack's Web
 // API ([Slack.Say], say.go): Markdown becomes Slack's own markup with nothing in it that could notify anybody (mrkdwn.go,
-// phrase.go, hyperlink.go, table.go), is split into messages (split.go) and posted under the reply's key, so that a message whose fate is not known is looked
-// up before it is posted again (ledger.go).
+// phrase.go, hyperlink.go, table.go), is split into messages (split.go) and posted under the reply's key, so that a
+// message whose fate is not known is looked up before it is posted again (ledger.go). Files that people attach are got
+// when they are read ([Slack.Fetch], file.go).
 //
 // Conversations are slack:TEAM:CHANNEL:THREAD_TS in channels and slack:TEAM:dm:USER in direct messages, with
 // :THREAD_TS behind that for a thread inside one. People are slack:TEAM:USER.
 package slack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -43,6 +45,7 @@ type Timing struct {
 	Ping    time.Duration // a link without a ping from Slack for so long is replaced; 30 s
 	Stale   time.Duration // nothing heard for so long: the link is stale, and replaced if it still seems to be there; 75 s
 	Timeout time.Duration // of one call of the Web API; 20 s
+	Fetch   time.Duration // of getting one file; 50 s
 	Pace    time.Duration // between two messages in one channel; 1 s
 	Edit    time.Duration // between two edits of a progress message; 1.2 s
 	// Openings are the shortest times between the openings of links: after the first, the second and so on, the last of
@@ -62,6 +65,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Ping, 30 * time.Second},
 		{&t.Stale, 75 * time.Second},
 		{&t.Timeout, 20 * time.Second},
+		{&t.Fetch, 50 * time.Second},
 		{&t.Pace, time.Second},
 		{&t.Edit, 1200 * time.Millisecond},
 		{&t.Crowded, time.Second},
@@ -85,6 +89,9 @@ type Slack struct {
 	botToken  string // what errors call it
 	timing    Timing
 	api       *slack.Client
+	token     string       // the bot's
+	apiURL    *url.URL     // where the API is
+	files     *http.Client // for the bytes of files
 	opening   *opening
 	link      *link
 	directory *directory
@@ -92,6 +99,7 @@ type Slack struct {
 	progress  *progress
 	pace      *pace
 	shown     *recent // clicks for which a form was opened
+	bare      *recent // mentions that were taken without files
 
 	lanes lanes
 
@@ -124,13 +132,15 @@ func New(c Config) (*Slack, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	timing := c.Timing.withDefaults()
-	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), ledger: newLedger()}
+	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), bare: newRecent(256), ledger: newLedger()}
 	network := waiting(timing.Timeout)
-	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address),
+	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address.String()),
 		slack.OptionHTTPClient(&http.Client{Timeout: timing.Timeout, Transport: network}))
+	s.token, s.apiURL = c.BotToken, address
+	s.files = &http.Client{Transport: network, CheckRedirect: stays}
 	s.opening = newOpening(timing, network)
 	// No time-out for the whole call here: the wait for one's turn counts as part of it.
-	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address),
+	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address.String()),
 		slack.OptionHTTPClient(&http.Client{Transport: s.opening}))
 	s.link = &link{log: c.Log, appToken: appToken, timing: timing, opener: opener, opening: s.opening}
 	s.directory = newDirectory(s.api)
@@ -146,15 +156,12 @@ func named(token, from string) string {
 	return token + " from " + from
 }
 
-func apiAddress(address string) (string, error) {
-	if address == "" {
-		return defaultAPI, nil
-	}
-	u, err := url.Parse(address)
+func apiAddress(address string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSuffix(cmp.Or(address, defaultAPI), "/") + "/")
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return "", fmt.Errorf("set up slack: %q is not the address of an API", address)
+		return nil, fmt.Errorf("set up slack: %q is not the address of an API", address)
 	}
-	return strings.TrimSuffix(address, "/") + "/", nil
+	return u, nil
 }
 
 // waiting is a transport that gives up when an answer does not begin in time.

@@ -403,7 +403,7 @@ func TestManifest(t *testing.T) {
 			t.Errorf("the event %s is missing", event)
 		}
 	}
-	for _, scope := range []string{"app_mentions:read", "chat:write", "im:history", "im:write", "reactions:write", "files:write", "users:read", "commands", "metadata.message:read"} {
+	for _, scope := range []string{"app_mentions:read", "chat:write", "im:history", "im:write", "reactions:write", "files:read", "files:write", "users:read", "commands", "metadata.message:read"} {
 		if !slices.Contains(m.OAuthConfig.Scopes.Bot, scope) {
 			t.Errorf("the scope %s is missing", scope)
 		}

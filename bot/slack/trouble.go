@@ -35,6 +35,17 @@ var goneCodes = []string{
 // The errors of Slack's own after which something may have been done all the same.
 var unsureCodes = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout"}
 
+// The errors that say that no file, or none of this kind, may be uploaded there. Words still may be said.
+// Source: https://docs.slack.dev/reference/methods/files.getUploadURLExternal and files.completeUploadExternal.
+var fileCodes = []string{
+	"missing_scope", "no_permission", "file_type_not_allowed", "file_upload_size_restricted", "file_uploads_disabled",
+	"file_uploads_except_images_disabled", "storage_limit_reached", "slack_connect_blocked_file_type",
+	"slack_connect_file_upload_sharing_blocked",
+}
+
+// uploadRefused reports whether Slack takes no file, however often it is tried.
+func uploadRefused(err error) bool { return slices.Contains(fileCodes, code(err)) }
+
 // code is what Slack said in an answer that was not ok; "" for all other errors.
 func code(err error) string {
 	var said slack.SlackErrorResponse

@@ -3,7 +3,6 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,6 +24,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.link(w, r)
 	case strings.HasPrefix(r.URL.Path, "/upload/"):
 		s.upload(w, r, strings.TrimPrefix(r.URL.Path, "/upload/"))
+	case strings.HasPrefix(r.URL.Path, filesPath):
+		s.download(w, r, strings.TrimPrefix(r.URL.Path, filesPath))
 	default:
 		http.NotFound(w, r)
 	}
@@ -152,11 +153,10 @@ func (s *Server) do(c Call) answer {
 		return s.openView(c)
 	case "assistant.threads.setStatus":
 		return answer{}
+	case "files.info":
+		return s.filesInfo(c.Form.Get("file"))
 	case "files.getUploadURLExternal":
-		id := s.number("F")
-		s.files[id] = ""
-		s.files["name "+id] = c.Form.Get("filename")
-		return answer{"upload_url": s.http.URL + "/upload/" + id, "file_id": id}
+		return s.getUploadURL(c)
 	case "files.completeUploadExternal":
 		return s.completeUpload(c)
 	}
@@ -347,38 +347,4 @@ func (s *Server) openView(c Call) answer {
 	v.ID, v.Trigger = s.number("V"), trigger
 	s.views = append(s.views, v)
 	return answer{"view": map[string]any{"id": v.ID, "type": "modal"}}
-}
-
-func (s *Server) upload(w http.ResponseWriter, r *http.Request, id string) {
-	file, _, err := r.FormFile("file")
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	content, _ := io.ReadAll(file)
-	s.mu.Lock()
-	s.files[id] = string(content)
-	s.mu.Unlock()
-	_, _ = io.WriteString(w, "OK")
-}
-
-func (s *Server) completeUpload(c Call) answer {
-	ch := s.channels[c.Form.Get("channel_id")]
-	if ch == nil {
-		return failure("channel_not_found")
-	}
-	if ch.unknownThread(c.Form.Get("thread_ts")) {
-		return failure("thread_not_found")
-	}
-	var files []File
-	if json.Unmarshal([]byte(c.Form.Get("files")), &files) != nil || len(files) == 0 {
-		return failure("invalid_arguments")
-	}
-	for i, f := range files {
-		files[i].Name = s.files["name "+f.ID]
-	}
-	ch.messages = append(ch.messages, &Message{
-		Channel: ch.id, TS: s.nextTS(), Thread: c.Form.Get("thread_ts"), User: BotUser, Text: c.Form.Get("initial_comment"), Files: files,
-	})
-	return answer{"files": files}
 }

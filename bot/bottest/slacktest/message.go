@@ -183,6 +183,8 @@ type Said struct {
 	Thread  string
 	// MentionFirst lets the app_mention of a mention come before the message instead of after it.
 	MentionFirst bool
+	Files        []string       // ids of files that are attached
+	BareMention  bool           // the app_mention does not tell of the files
 	More         map[string]any // further fields of the event
 }
 
@@ -211,6 +213,17 @@ func (s *Server) Say(said Said) (ts string, deliveries []string) {
 		}
 		if said.Thread != "" {
 			e["thread_ts"] = said.Thread
+		}
+		if len(said.Files) > 0 && (typ == "message" || !said.BareMention) {
+			var files []any
+			for _, id := range said.Files {
+				files = append(files, s.shared(id))
+			}
+			e["files"], e["upload"], e["display_as_bot"] = files, false, false
+			if typ == "message" {
+				e["subtype"] = "file_share"
+				delete(e, "team") // https://github.com/slackapi/slack-api-specs/issues/62
+			}
 		}
 		for k, v := range said.More {
 			e[k] = v

@@ -54,7 +54,9 @@ type Server struct {
 	delivered []*delivery
 	triggers  map[string]time.Time
 	views     []View
-	files     map[string]string // id → content
+	uploads   map[string]*uploading
+	attached  map[string]*attached
+	downloads []Download
 }
 
 // User is a person.
@@ -93,7 +95,7 @@ func New(o Options) *Server {
 	s := &Server{
 		options: o, closing: make(chan struct{}), changed: make(chan struct{}), clock: time.Now().UnixMicro(),
 		users: map[string]User{}, channels: map[string]*channel{}, faults: map[string][]Fault{}, tickets: map[string]bool{},
-		triggers: map[string]time.Time{}, files: map[string]string{},
+		triggers: map[string]time.Time{}, uploads: map[string]*uploading{}, attached: map[string]*attached{},
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
@@ -191,7 +193,7 @@ func (s *Server) File(name string) string {
 		for _, m := range c.messages {
 			for _, f := range m.Files {
 				if f.Name == name {
-					return s.files[f.ID]
+					return s.uploads[f.ID].content
 				}
 			}
 		}
