@@ -133,7 +133,7 @@ func TestExportOfOddWords(t *testing.T) {
 }
 
 // sharedWorld is a thread of a channel in which Ann and Bob, who is an owner, speak while a tool runs.
-func sharedWorld(t testing.TB) (w *agenttest.World, say func(who agent.Person, text string)) {
+func sharedWorld(t testing.TB) (w *agenttest.World, say func(who agent.Person, text string, files ...agent.File)) {
 	script := func(req model.Request) model.Answer {
 		if _, done := agenttest.Results(req)["wait-1"]; done || strings.Contains(agenttest.LastUser(req), "hush") {
 			return agenttest.Say("done")
@@ -146,10 +146,10 @@ func sharedWorld(t testing.TB) (w *agenttest.World, say func(who agent.Person, t
 		Tools: []agent.Tool{d.slow("wait", agent.Read, time.Second)}, Owners: []agent.PersonID{bobInSlack.ID},
 	})
 	n := 0
-	return w, func(who agent.Person, text string) {
+	return w, func(who agent.Person, text string, files ...agent.File) {
 		n++
 		key := fmt.Sprint("said-", n)
-		m := agent.Message{Keys: []string{key}, ID: key, Provenance: agent.Human, From: who, Text: text, Address: thread}
+		m := agent.Message{Keys: []string{key}, ID: key, Provenance: agent.Human, From: who, Text: text, Files: files, Address: thread}
 		if _, err := w.Pass(m); err != nil {
 			t.Fatal(err)
 		}
@@ -210,11 +210,12 @@ func TestExportNeverHasForeignWords(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type saying struct {
 			Who, Text int
+			File      bool
 			Wait      time.Duration
 		}
 		texts := []string{"%s", "%s\n\n%s", "bob: %s", "ann: %s\n\nbob: %s", "%s hush", "\n\n%s", "%s\n\n"}
 		sayings := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) saying {
-			return saying{rapid.IntRange(0, 1).Draw(rt, "who"), rapid.IntRange(0, len(texts)-1).Draw(rt, "text"),
+			return saying{rapid.IntRange(0, 1).Draw(rt, "who"), rapid.IntRange(0, len(texts)-1).Draw(rt, "text"), rapid.Bool().Draw(rt, "file"),
 				time.Duration(rapid.IntRange(0, 4).Draw(rt, "half seconds")) * time.Second / 2}
 		}), 1, 10).Draw(rt, "sayings")
 		inBubble(t, rt, func(f *faults) {
@@ -222,7 +223,11 @@ func TestExportNeverHasForeignWords(t *testing.T) {
 			defer w.Kill()
 			people := []agent.Person{annInSlack, bobInSlack}
 			for _, s := range sayings {
-				say(people[s.Who], strings.ReplaceAll(texts[s.Text], "%s", "<"+people[s.Who].Name+">"))
+				var files []agent.File
+				if s.File {
+					files = []agent.File{{ID: "F1", Name: "<" + people[s.Who].Name + ">"}}
+				}
+				say(people[s.Who], strings.ReplaceAll(texts[s.Text], "%s", "<"+people[s.Who].Name+">"), files...)
 				time.Sleep(s.Wait)
 			}
 			w.Rest()
