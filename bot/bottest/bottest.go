@@ -151,6 +151,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"text is verbatim both ways", verbatim},
 		{"a long text arrives whole", longText},
 		{"a command is answered", commandAnswered},
+		{"an attached file is read where it was attached", attachedFile},
 		{"order is kept", orderKept},
 		{"a redelivery is not answered again", redelivery},
 		{"nothing is acknowledged before it is kept", acknowledgedWhenKept},

@@ -44,6 +44,7 @@ func script(req model.Request) model.Answer {
 		{"please erase", "delete", deleting(hidden, long)},
 		{"please choose", "ask_person", `{"question":"Which colour shall it be?","choices":["red","green"]}`},
 		{"please work", "work", "{}"},
+		{"please read", "read_file", fmt.Sprintf(`{"path":%q}`, handle.FindString(said))},
 	} {
 		if !strings.Contains(said, call.when) {
 			continue

@@ -65,7 +65,7 @@ func (w *world) start() {
 	w.hub = bot.NewHub(bot.Config{Store: w.store, Allow: allow, Model: "scripted", FirstWait: time.Millisecond, Grace: w.grace})
 	ag, err := agent.New(agent.Config{
 		Store: w.store, Model: w.model, Spec: agent.ModelSpec{Name: "scripted", Window: 100_000, MaxOutput: 1000},
-		Tools: w.tools.all(), Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3},
+		Tools: append(w.tools.all(), w.readFile()), Fetch: w.hub.Fetch, Limits: agent.Limits{Steps: 20, ToolCalls: 50, Errors: 3},
 		Outgoing: w.hub.Outgoing, Live: w.hub.Live,
 	})
 	if err != nil {

@@ -98,6 +98,20 @@ func (r *rig) Say(from agent.Person, place bottest.Place, text string) string {
 	return channelOf(from, place) + ":" + ts
 }
 
+// Attach writes with a file, and mentions the bot in the channel.
+func (r *rig) Attach(from agent.Person, place bottest.Place, text, name, content string) string {
+	file := r.server.AddFile(slacktest.Attachment{Name: name, Type: "text/plain", Content: content})
+	text = escape(text)
+	if place == bottest.Shared {
+		text = "<@" + slacktest.BotUser + "> " + text
+	}
+	ts, deliveries := r.server.Say(slacktest.Said{User: user(from), Channel: channelOf(from, place), Text: text, Files: []string{file}})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own = append(r.own, deliveries...)
+	return channelOf(from, place) + ":" + ts
+}
+
 // find gives where a card stands.
 func (r *rig) find(id string) at {
 	r.Helper()
