@@ -496,3 +496,29 @@ func TestEndsWithItsContext(t *testing.T) {
 		t.Errorf("error is %v after %d pieces", err, pieces)
 	}
 }
+
+func TestAttachedFiles(t *testing.T) {
+	const one, two = `[attached: file:F1 "a \"b\".txt", text/plain, 4 bytes]`, `[attached: file:F2 "list.txt"]`
+	const barred = `[attached: "Plan"; it cannot be read: it is kept in Google Drive]`
+	reads := `read_file {"path":"file:F1"}`
+	for _, c := range []struct{ words, steps, text string }{
+		{one, reads, "a \"b\".txt says:\n```\none\n```"},
+		{"[Monday 2026-11-30 12:00 CET]\n" + one, reads, "a \"b\".txt says:\n```\none\n```"},
+		{"read it\n" + one, reads, ""},
+		{"what does this say?\n" + one, reads, ""},
+		{"please show me the attached file\n" + one, reads, ""},
+		{"read these\n" + one + "\n" + two, reads + "\n" + `read_file {"path":"file:F2"}`, ""},
+		{"read list.txt\n" + one + "\n" + two, `read_file {"path":"file:F2"}`, ""},
+		{"read notes.md\n" + one, `read_file {"path":"notes.md"}`, ""},
+		{barred, "", ""},
+	} {
+		steps, text, _ := converse(t, c.words, allTools(), workspace)
+		if got := strings.Join(steps, "\n--\n"); got != c.steps || c.text != "" && text != c.text {
+			t.Errorf("%q becomes\n%s\nwant\n%s\nand says %q", c.words, got, c.steps, text)
+		}
+	}
+	_, text, _ := converse(t, one, allTools(), func(model.Call) string { return `the attached file "x" could not be read: it was deleted` })
+	if !strings.Contains(text, "I could not read file:F1") || !strings.Contains(text, "it was deleted") {
+		t.Errorf("of a file that is gone it says %q", text)
+	}
+}

@@ -61,6 +61,9 @@ var (
 
 func readIntent(r *reading, c clause) act {
 	if m := groups(readAny, c.plain); m != nil {
+		if len(r.attached) > 0 && meansAttached.MatchString(m["what"]) {
+			return readAttached
+		}
 		if names := r.names(m["what"], false); names != nil {
 			return eachFile(names, "read_file")
 		}
@@ -70,6 +73,9 @@ func readIntent(r *reading, c clause) act {
 	}
 	for _, p := range readSure {
 		if m := groups(p, c.plain); m != nil {
+			if len(r.attached) > 0 && meansAttached.MatchString(m["what"]) {
+				return readAttached
+			}
 			if names := r.names(m["what"], true); names != nil {
 				return eachFile(names, "read_file")
 			}

@@ -50,6 +50,9 @@ func init() { // not a plain value, because plans and examples look things up in
 
 // understand makes one act of all that the person said.
 func understand(r *reading) act {
+	if r.words == "" && len(r.attached) > 0 {
+		return readAttached
+	}
 	if r.words == "" || cameOf.MatchString(r.words) {
 		return newsAct(r)
 	}

@@ -38,7 +38,7 @@ func (r *reading) names(text string, sure bool) []string {
 	}
 	var found []string
 	for _, part := range splitNames(text) {
-		if name := nameIn(part, sure); name != "" && !slices.Contains(found, name) {
+		if name := r.pathOf(nameIn(part, sure)); name != "" && !slices.Contains(found, name) {
 			found = append(found, name)
 		}
 	}

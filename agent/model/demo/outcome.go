@@ -89,7 +89,7 @@ var quoting = []string{"read_file", "list_files", "fetch_page", "recall", "run_s
 
 // quotingError is what their own errors look like.
 var quotingError = regexp.MustCompile(`(?i)^(?:there is no (?:file|folder|page|skill|agent|note|tool)\b|"[^"\n]*" (?:is a|leads out|has only)|` +
-	`(?:read|open|list|fetch|get|load|run) (?:"[^"\n]*"|https?://\S+)(?::| failed)|error:|the workspace cannot be opened|bad arguments)`)
+	`(?:read|open|list|fetch|get|load|run) (?:"[^"\n]*"|https?://\S+)(?::| failed)|error:|the attached file "|the workspace cannot be opened|bad arguments)`)
 
 // judgeWords tells errors from successes. Only a short line is taken for an error, and of a command the first line,
 // which is the tool's own.

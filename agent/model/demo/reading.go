@@ -32,7 +32,9 @@ type reading struct {
 	rounds  int        // answers with calls since the words
 	nextID  int        // the number of the next call
 	it      string     // the file that "it" means
-	spoken  string     // the last text of the assistant before the words
+	// attached are the files that came with the words.
+	attached []attachment
+	spoken   string // the last text of the assistant before the words
 }
 
 // read takes a request apart.
@@ -59,6 +61,7 @@ func read(req model.Request) *reading {
 		}
 	}
 	r.readPast(before)
+	r.findAttached()
 	return r
 }
 
