@@ -205,6 +205,30 @@ func TestExportOfASharedConversation(t *testing.T) {
 	})
 }
 
+// Files that came with words are told where the words are, also of a correction that was joined with another's.
+func TestExportOfSharedWordsWithFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, say := sharedWorld(t)
+		file := func(name string) agent.File { return agent.File{ID: "F1", Name: name} }
+		say(annInSlack, "go", file("one"))
+		time.Sleep(3 * time.Second / 2)
+		say(bobInSlack, "bob joins", file("bob's"))
+		say(annInSlack, "hush", file("two"))
+		say(annInSlack, "", file("three"))
+		time.Sleep(time.Minute)
+		w.Rest()
+		kept, document := exportPerson(t, w.Config.Store, annInSlack.ID, "none")
+		for _, name := range []string{"one", "two", "three"} {
+			if !strings.Contains(short(kept.Said), fmt.Sprintf("[attached: %q", name)) {
+				t.Errorf("Ann's file %s is not in\n%s", name, short(kept.Said))
+			}
+		}
+		if strings.Contains(document, "bob's") {
+			t.Errorf("Bob's file is in Ann's export: %s", document)
+		}
+	})
+}
+
 // Whatever people say in whatever order, nobody's export has words of another's.
 func TestExportNeverHasForeignWords(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -224,15 +224,11 @@ func (d *download) check() error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return d.broken(err)
 	}
-	page := isHTML(d.answer.Header.Get("Content-Type")) || looksLikeHTML(begins)
-	if page && (!d.html || length >= 0 && d.differs(length)) {
+	if page := isHTML(d.answer.Header.Get("Content-Type")) || looksLikeHTML(begins); page && !d.html {
 		return errSignIn
 	}
 	return nil
 }
-
-// differs reports whether a length is not the announced one.
-func (d *download) differs(length int64) bool { return d.size > 0 && length != d.size }
 
 // Read gives the file's bytes. At the end it looks whether they are as many as were announced where they could as well be
 // those of a sign-in page; other files may have been changed meanwhile.
@@ -242,7 +238,7 @@ func (d *download) Read(into []byte) (int, error) {
 	switch {
 	case d.read > d.limit:
 		return 0, tooLarge(d.read, d.limit)
-	case errors.Is(err, io.EOF) && d.html && d.differs(d.read):
+	case errors.Is(err, io.EOF) && d.html && d.size > 0 && d.read != d.size:
 		return 0, errSignIn
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, d.broken(err)

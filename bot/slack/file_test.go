@@ -247,7 +247,11 @@ func TestASlowFileIsGivenUp(t *testing.T) {
 	}
 	for what, begin := range map[string]string{"at the beginning": "", "in the middle": strings.Repeat("x", 10_000)} {
 		id := d.server.AddFile(slacktest.Attachment{Name: "a.txt", Type: "text/plain", Size: 20_000, Serve: serve(begin)})
+		began := time.Now()
 		d.refuses(what, id, "did not give it within 50ms")
+		if took := time.Since(began); took > patience/2 {
+			t.Errorf("%s it is given up after %s", what, took)
+		}
 	}
 	d.slack.timing.Fetch = time.Minute
 	id := d.server.AddFile(slacktest.Attachment{Name: "a.txt", Type: "text/plain", Size: 20_000, Serve: serve(strings.Repeat("x", 600))})
