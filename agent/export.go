@@ -283,7 +283,7 @@ func exportedMail(tx memory.Tx, session string, want func(letter) bool) ([]Expor
 }
 
 func (l letter) exported() ExportedLine {
-	line := ExportedLine{At: l.At, Kind: saidBy(l.Provenance), By: l.From.ID, Text: l.Text, Files: l.Files}
+	line := ExportedLine{At: l.At, Kind: saidBy(l.Provenance), By: l.From.ID, Text: withFiles(l.Text, l.Files), Files: l.Files}
 	switch {
 	case l.Stop:
 		line.Kind = ExportStop

@@ -157,14 +157,22 @@ func (m Message) says() bool {
 
 // saying is what a letter says: its words, and after them a line for each file.
 func (a *actor) saying(l letter) string {
-	var parts []string
-	if strings.TrimSpace(l.Text) != "" || len(l.Files) == 0 {
-		parts = append(parts, l.Text)
-	}
-	for _, f := range l.Files {
-		if f.Barred == "" && !a.opensFiles() {
-			f.Barred = "no tool here reads attached files"
+	files := slices.Clone(l.Files)
+	for i := range files {
+		if files[i].Barred == "" && !a.opensFiles() {
+			files[i].Barred = "no tool here reads attached files"
 		}
+	}
+	return withFiles(l.Text, files)
+}
+
+// withFiles is a text with a line for each file after it.
+func withFiles(text string, files []File) string {
+	var parts []string
+	if strings.TrimSpace(text) != "" || len(files) == 0 {
+		parts = append(parts, text)
+	}
+	for _, f := range files {
 		parts = append(parts, f.line())
 	}
 	return strings.Join(parts, "\n")

@@ -459,7 +459,7 @@ func TestFilesInMailAreExported(t *testing.T) {
 		_, err := tx.Inbox().Put(agenttest.Home, data)
 		return err
 	})
-	if kept := exportSession(t, w.Config.Store, agenttest.Home); len(kept.Mail) != 1 || len(kept.Mail[0].Files) != 1 {
+	if kept := exportSession(t, w.Config.Store, agenttest.Home); len(kept.Mail) != 1 || len(kept.Mail[0].Files) != 1 || !strings.Contains(kept.Markdown(time.UTC), "report.csv") {
 		t.Errorf("the mail is exported as %+v", kept.Mail)
 	}
 	w.Restart()

@@ -114,7 +114,9 @@ func (s *Slack) fetch(ctx context.Context, id string, limit int64) (*download, e
 	if err != nil {
 		return nil, err
 	}
-	d := &download{ctx: ctx, answer: answer, from: bufio.NewReader(answer.Body), limit: limit, size: int64(info.Size), html: isHTML(info.Mimetype) || info.Filetype == "html"}
+	d := &download{ctx: ctx, answer: answer, from: bufio.NewReader(answer.Body), limit: limit, size: int64(info.Size)}
+	d.html = isHTML(info.Mimetype) || info.Filetype == "html"
+	d.text = strings.HasPrefix(info.Mimetype, "text/")
 	if err := d.check(); err != nil {
 		answer.Body.Close()
 		if errors.Is(err, errSignIn) {
@@ -202,6 +204,8 @@ type download struct {
 	limit  int64
 	size   int64 // as Slack announced it; 0 when it did not
 	html   bool  // it is a page by what Slack says of it
+	text   bool  // it is a text by that, which may begin as a page does
+	page   bool  // what comes looks like a page
 	read   int64
 }
 
@@ -224,21 +228,22 @@ func (d *download) check() error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return d.broken(err)
 	}
-	if page := isHTML(d.answer.Header.Get("Content-Type")) || looksLikeHTML(begins); page && !d.html {
+	d.page = isHTML(d.answer.Header.Get("Content-Type")) || looksLikeHTML(begins)
+	if d.page && !d.html && !(d.text && d.size > 0) {
 		return errSignIn
 	}
 	return nil
 }
 
-// Read gives the file's bytes. At the end it looks whether they are as many as were announced where they could as well be
-// those of a sign-in page; other files may have been changed meanwhile.
+// Read gives the file's bytes. Where they could as well be those of a sign-in page, they must be as many as were announced;
+// other files may have been changed meanwhile.
 func (d *download) Read(into []byte) (int, error) {
 	n, err := d.from.Read(into)
 	d.read += int64(n)
 	switch {
 	case d.read > d.limit:
 		return 0, tooLarge(d.read, d.limit)
-	case errors.Is(err, io.EOF) && d.html && d.size > 0 && d.read != d.size:
+	case errors.Is(err, io.EOF) && d.page && d.size > 0 && d.read != d.size:
 		return 0, errSignIn
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, d.broken(err)

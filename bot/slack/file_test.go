@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +122,7 @@ func TestAFileIsGot(t *testing.T) {
 		{Name: "report.csv", Type: "text/csv", Content: "a,b\n1,2\n"},
 		{Name: "long.txt", Type: "text/plain", Content: long},
 		{Name: "page.html", Type: "text/html", Content: "<!DOCTYPE html><html>a page of Ann's</html>"},
+		{Name: "template.txt", Type: "text/plain", Content: "<!DOCTYPE html><html>{{.}}</html>"},
 		{Name: "empty", Type: "text/plain"},
 	} {
 		id := d.server.AddFile(a)
@@ -184,16 +184,16 @@ func TestWhatIsNoFile(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.what, content, err)
 		}
 	}
-	// Where the file itself is a page, its length tells it from a sign-in page.
-	for _, length := range []string{"50", ""} {
-		id := d.server.AddFile(slacktest.Attachment{Name: "page.html", Type: "text/html", Size: 70, Serve: func(w http.ResponseWriter, _ *http.Request) {
+	// Where the file itself may be a page, its length tells it from a sign-in page.
+	for length, kind := range map[string]string{"50": "text/html", "": "text/plain"} {
+		id := d.server.AddFile(slacktest.Attachment{Name: "page", Type: kind, Size: 70, Serve: func(w http.ResponseWriter, _ *http.Request) {
 			if length != "" {
 				w.Header().Set("Content-Length", length)
 			}
 			w.(http.Flusher).Flush()
 			_, _ = io.WriteString(w, "<html>"+strings.Repeat("x", 44))
 		}})
-		d.refuses("a page for a page, with length "+strconv.Quote(length), id, lacksScope)
+		d.refuses("a page for a file of the kind "+kind, id, lacksScope)
 	}
 }
 

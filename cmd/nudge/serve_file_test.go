@@ -66,7 +66,9 @@ func TestSlackReadsWhatWasAttached(t *testing.T) {
 	}
 	o.restart()
 	o.say(slacktest.Said{User: ann, Text: "once more, file:" + file + " please."})
-	o.until("it was read again", func() bool { return len(o.slack.ByBot(slacktest.DM(ann))) > 1 && strings.Count(view(o.last()), words) >= 2 })
+	o.until("it was read again", func() bool {
+		return len(o.slack.ByBot(slacktest.DM(ann))) > 1 && strings.Count(view(o.last()), words) >= 2
+	})
 	if n := asked.Load(); n != 2 {
 		t.Errorf("the file was got %d times", n)
 	}
