@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,10 @@ type tick struct {
 	heartbeat Heartbeat
 	zone      string
 	people    []string
+	size      int       // how many people the heartbeat has in the zone
 	at        time.Time // the instant for which it is due
 	retry     bool      // brings a failed run back
+	held      bool      // brings back what a snooze held back
 	late      bool      // makes up for a missed tick
 	before    Zone      // what was remembered when it was claimed
 }
@@ -339,13 +342,14 @@ func (c *claiming) end(reason string) error {
 	return errors.Join(c.state.unplace(c.tx, h.Name), h.put(c.tx))
 }
 
-// retry claims the row that brings a failed run back. A tick that is going on, or due as well, makes it needless.
+// retry claims the row that brings a failed run back, or what a snooze held back. A tick that is going on, or due as well, makes it needless.
 func (c *claiming) retry(zone *Zone) (*tick, error) {
 	if err := c.tx.Due().Remove(c.row.Key); err != nil {
 		return nil, err
 	}
 	if until := c.row.heartbeat.Until; !until.IsZero() && c.now.After(until) {
 		zone.close()
+		zone.Held, zone.Owed = time.Time{}, nil
 		return nil, nil
 	}
 	own, found, err := c.tx.Due().Get(heartbeatKey(c.row.name, c.row.zone))
@@ -388,8 +392,8 @@ func (c *claiming) tick(zone *Zone) (*tick, error) {
 	if late := c.now.Sub(last); late > h.lateness() {
 		return nil, c.record(last, Slept, fmt.Sprintf("missed: %s late", late.Round(time.Second)))
 	}
-	// This tick is the retry as well: its row may be due in the same transaction.
-	if !zone.Retry.IsZero() && !zone.Retry.After(c.now) {
+	// This tick is the one out of turn as well: its row may be due in the same transaction.
+	if again := zone.again(); !again.IsZero() && !again.After(c.now) {
 		if err := c.tx.Due().Remove(retryKey(h.Name, c.row.zone)); err != nil {
 			return nil, err
 		}
@@ -411,17 +415,23 @@ func (c *claiming) settleOpen(zone *Zone) (going bool, err error) {
 	return false, err
 }
 
-func (c *claiming) open(zone *Zone, at time.Time, retry bool) *tick {
+func (c *claiming) open(zone *Zone, at time.Time, outOfTurn bool) *tick {
 	zone.Claim = at.UTC()
+	if !zone.Held.After(c.now) {
+		zone.Held = time.Time{}
+	}
 	before := *zone
-	before.Done = append([]string(nil), zone.Done...)
+	before.Done, before.Owed = slices.Clone(zone.Done), slices.Clone(zone.Owed)
+	retry := outOfTurn && !zone.Retry.IsZero() && !zone.Retry.After(c.now)
 	return &tick{
 		key:       heartbeatKey(c.row.name, c.row.zone),
 		heartbeat: c.row.heartbeat,
 		zone:      c.row.zone,
 		people:    c.clock.served(c.row.people[c.row.zone]),
+		size:      len(c.row.people[c.row.zone]),
 		at:        zone.Claim,
 		retry:     retry,
+		held:      outOfTurn && !retry,
 		late:      c.now.Sub(at) > onTime,
 		before:    before,
 	}

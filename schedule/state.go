@@ -66,6 +66,8 @@ type Zone struct {
 	Errors   int       `json:"errors,omitempty"`   // checks that failed in a row
 	Failures int       `json:"failures,omitempty"` // woken runs that failed in a row
 	Retry    time.Time `json:"retry,omitzero"`     // not to be woken before, after a failed run
+	Held     time.Time `json:"held,omitzero"`      // when somebody's snooze ends for which a tick was passed over
+	Owed     []string  `json:"owed,omitempty"`     // people held back while others were woken, who have that still to come
 	Alarmed  bool      `json:"alarmed,omitempty"`  // the owners were told of failing checks
 	Warned   bool      `json:"warned,omitempty"`   // the owners were told of failing runs
 	Claim    time.Time `json:"claim,omitzero"`     // the tick that was begun and has no outcome yet
@@ -79,7 +81,15 @@ func (z *Zone) afresh() *Zone {
 
 func heartbeatKey(name, zone string) string { return "heartbeat/" + name + "/" + zone }
 
-// retryKey is of the row that brings a failed run back before the next tick does.
+// again is when a tick comes out of its turn: to bring a failed run back, or what a snooze held back. Zero for never.
+func (z *Zone) again() time.Time {
+	if z.Held.IsZero() || !z.Retry.IsZero() && z.Retry.Before(z.Held) {
+		return z.Retry
+	}
+	return z.Held
+}
+
+// retryKey is of the row for a tick that comes out of its turn.
 func retryKey(name, zone string) string { return "heartbeat-retry/" + name + "/" + zone }
 
 func getJSON(table memory.Table, key string, into any) (bool, error) {
@@ -152,10 +162,10 @@ func (s *State) unplace(tx memory.Tx, name string) error {
 	return nil
 }
 
-// finished reports whether no zone has another tick, an open one or a failed run to try again.
+// finished reports whether no zone has another tick, an open one, a failed run to try again or one that was held back.
 func (s *State) finished() bool {
 	for _, zone := range s.Zones {
-		if !zone.Over || !zone.Claim.IsZero() || !zone.Retry.IsZero() {
+		if !zone.Over || !zone.Claim.IsZero() || !zone.again().IsZero() {
 			return false
 		}
 	}

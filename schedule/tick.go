@@ -25,29 +25,78 @@ const (
 type verdict struct {
 	word   string
 	reason string
-	used   Ended                  // the sum over all woken runs
-	wakes  bool                   // somebody was woken
-	change func(z *Zone) []string // changes what is remembered and gives what the owners must hear; may be nil
+	used   Ended     // the sum over all woken runs
+	wakes  bool      // somebody was woken
+	well   []string  // whose runs ended well
+	held   time.Time // when the first snooze ends for which somebody was passed over; zero when none was
+	// change changes what is remembered and gives what the owners must hear; it may be nil. silenced are those of well who
+	// were not told what they should have been.
+	change func(z *Zone, silenced []string) []string
 }
 
-// take checks the tick's condition, decides and wakes.
+// take decides whom the tick may wake, checks its condition and wakes.
 func (c *Clock) take(ctx context.Context, t *tick) verdict {
+	if t.held && len(t.before.Owed) > 0 {
+		t.people = t.owed()
+	}
+	snoozed, err := c.allSnoozed(ctx, t)
+	if err != nil {
+		return verdict{word: Failed, reason: unreadable}
+	}
+	if snoozed != nil {
+		return t.passOver(snoozed)
+	}
 	finding, err := c.check(ctx, t)
 	if ctx.Err() != nil {
 		return verdict{word: Unknown, reason: "the program was stopped before the check was over"}
 	}
 	if err != nil {
 		reason := clip(err.Error(), maxReason)
-		return verdict{word: Failed, reason: reason, change: func(z *Zone) []string { return z.checkFailed(reason) }}
+		return verdict{word: Failed, reason: reason, change: func(z *Zone, _ []string) []string { return z.checkFailed(reason) }}
 	}
-	if wake, reason := t.judge(finding, c.wall()); !wake {
-		return verdict{word: Slept, reason: reason, change: func(z *Zone) []string { return z.slept(finding) }}
+	return c.act(ctx, t, finding)
+}
+
+// act wakes those who are to hear of what was found, as far as they may be spoken to.
+func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
+	wake, reason := t.judge(f, c.wall())
+	people := t.people
+	switch {
+	case wake && t.held && !t.owesAll():
+		wake = false // the others wait for their turn
+	case wake:
+		t.before.open(t.heartbeat.Condition, f, t.at, t.retry)
+		people = slices.DeleteFunc(slices.Clone(people), t.before.isDone)
+	case t.owes(f, c.wall()):
+		people = t.owed()
+	default:
+		people = nil
 	}
-	if err := c.openEpisode(ctx, t, finding); err != nil {
-		c.config.Log.Error("open an episode", "heartbeat", t.heartbeat.Name, "error", err)
-		return verdict{word: Failed, reason: "nobody was woken: what was found could not be stored"}
+	if len(people) == 0 && !wake {
+		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
 	}
-	return c.wakeAll(ctx, t, finding)
+	free, back, err := c.free(ctx, t, people)
+	switch {
+	case err != nil:
+		return verdict{word: Failed, reason: unreadable}
+	case len(free) == 0 && len(back) > 0:
+		v := t.passOver(back)
+		owe := v.change
+		v.change = func(z *Zone, _ []string) []string {
+			if owe != nil {
+				owe(z, nil)
+			}
+			return z.slept(f)
+		}
+		return v
+	case wake:
+		if err := c.openEpisode(ctx, t); err != nil {
+			c.config.Log.Error("open an episode", "heartbeat", t.heartbeat.Name, "error", err)
+			return verdict{word: Failed, reason: "nobody was woken: what was found could not be stored"}
+		}
+	}
+	runs := c.wakeAll(ctx, t, free, f)
+	return t.sumUp(round{finding: f, runs: runs, back: back, owed: !wake, stopped: ctx.Err() != nil, at: c.wall()})
 }
 
 // check looks once, within the condition's time, as one of a bounded number of checks.
@@ -116,6 +165,8 @@ func (z *Zone) slept(f Finding) []string {
 	if !f.True {
 		if f.State != "" {
 			z.Digest = f.State
+		} else {
+			z.Owed = nil
 		}
 		z.True, z.Failures, z.Warned = false, 0, false
 		z.close()
@@ -149,8 +200,7 @@ func (z *Zone) checkWorked() []string {
 
 // openEpisode notes the stretch in which the condition is true before anybody hears of it, so that a program that
 // stopped goes on in the same one.
-func (c *Clock) openEpisode(ctx context.Context, t *tick, f Finding) error {
-	t.before.open(t.heartbeat.Condition, f, t.at, t.retry)
+func (c *Clock) openEpisode(ctx context.Context, t *tick) error {
 	return c.config.Store.Update(ctx, func(tx memory.Tx) error {
 		h, found, err := find(tx, t.heartbeat.Name)
 		if err != nil || !found || !h.Condition.same(t.heartbeat.Condition) {
@@ -191,14 +241,8 @@ type run struct {
 	ended  Ended
 }
 
-// wakeAll wakes the people whose runs of the episode have not ended well yet, and waits for their runs.
-func (c *Clock) wakeAll(ctx context.Context, t *tick, f Finding) verdict {
-	var people []string
-	for _, person := range t.people {
-		if !t.before.isDone(person) {
-			people = append(people, person)
-		}
-	}
+// wakeAll wakes people and waits for their runs.
+func (c *Clock) wakeAll(ctx context.Context, t *tick, people []string, f Finding) []run {
 	runs := make([]run, len(people))
 	var all sync.WaitGroup
 	for i, person := range people {
@@ -214,7 +258,7 @@ func (c *Clock) wakeAll(ctx context.Context, t *tick, f Finding) verdict {
 		})
 	}
 	all.Wait()
-	return t.sumUp(runs, f, c.wall(), ctx.Err() != nil)
+	return runs
 }
 
 func (t *tick) waking(person string, f Finding) Waking {
@@ -237,56 +281,107 @@ func (c *Clock) wake(ctx context.Context, waking Waking) (ended Ended) {
 	return ended
 }
 
+// round is what a tick did once it was known whom to wake.
+type round struct {
+	finding Finding
+	runs    []run
+	back    []held // were held back
+	owed    bool   // those were woken who were owed something, and the condition's state is not moved on
+	stopped bool   // the program was
+	at      time.Time
+}
+
 // sumUp makes one verdict of all runs.
-func (t *tick) sumUp(runs []run, f Finding, now time.Time, stopped bool) verdict {
-	v := verdict{word: Woke, wakes: true}
-	var well []string
-	for _, r := range runs {
-		v.used.ModelCalls += r.ended.ModelCalls
-		v.used.TokensIn += r.ended.TokensIn
-		v.used.TokensOut += r.ended.TokensOut
-		v.used.CostUSD += r.ended.CostUSD
-		if r.ended.OK {
-			well = append(well, r.person)
+func (t *tick) sumUp(r round) verdict {
+	v := verdict{word: Woke, wakes: true, held: firstSnooze(r.back)}
+	for _, run := range r.runs {
+		v.used.ModelCalls += run.ended.ModelCalls
+		v.used.TokensIn += run.ended.TokensIn
+		v.used.TokensOut += run.ended.TokensOut
+		v.used.CostUSD += run.ended.CostUSD
+		if run.ended.OK {
+			v.well = append(v.well, run.person)
 		} else if v.reason == "" {
-			v.reason = clip(fmt.Sprintf("the run for %s: %s", r.person, r.ended.Reason), maxReason)
+			v.reason = clip(fmt.Sprintf("the run for %s: %s", run.person, run.ended.Reason), maxReason)
 		}
 	}
 	switch {
-	case len(well) == len(runs):
-		v.reason = "the condition was true: woke " + strings.Join(well, ", ")
-		if t.heartbeat.Condition.Always() {
-			v.reason = "woke " + strings.Join(well, ", ")
-		}
-		v.reason = clip(v.reason, maxReason)
-		v.change = func(z *Zone) []string { return z.endedWell(f, now) }
-	case stopped:
+	case len(v.well) == len(r.runs):
+		v.reason = t.wokeReason(v.well, r)
+		v.change = func(z *Zone, silenced []string) []string { return t.allWell(z, r, v.well, silenced) }
+	case r.stopped:
 		v.word = Unknown
 		v.reason = clip("the program was stopped: "+v.reason, maxReason)
-		v.change = func(z *Zone) []string { z.Done = append(z.Done, well...); return z.checkWorked() }
+		v.change = func(z *Zone, silenced []string) []string {
+			z.heard(without(v.well, silenced))
+			return z.checkWorked()
+		}
 	default:
 		v.word = Failed
-		v.change = func(z *Zone) []string { return z.runFailed(well, v.reason, now) }
+		v.change = func(z *Zone, silenced []string) []string {
+			z.heard(without(v.well, silenced))
+			return z.runFailed(v.reason, r.at)
+		}
 	}
 	return v
 }
 
-func (z *Zone) endedWell(f Finding, now time.Time) []string {
+func (t *tick) wokeReason(well []string, r round) string {
+	reason := "woke " + strings.Join(well, ", ")
+	switch {
+	case r.owed:
+		reason = "the condition was still true: woke " + strings.Join(well, ", ") + ", who had been held back"
+	case !t.heartbeat.Condition.Always():
+		reason = "the condition was true: " + reason
+	}
+	if len(r.back) > 0 {
+		reason += "; " + t.inWords(r.back)
+	}
+	return clip(reason, maxReason)
+}
+
+// allWell notes that all runs ended well. If none of them told its person what it should have, nothing is moved on.
+func (t *tick) allWell(z *Zone, r round, well, silenced []string) []string {
+	switch {
+	case r.owed:
+		return z.caughtUp(without(well, silenced))
+	case len(silenced) > 0 && len(silenced) == len(well):
+		if t.heartbeat.Condition.Always() {
+			z.owe(silenced)
+		}
+		return z.wentWell()
+	}
+	return z.endedWell(r.finding, append(t.owing(r.back), silenced...), r.at)
+}
+
+// wentWell notes that neither the check nor a run failed.
+func (z *Zone) wentWell() []string {
 	said := z.checkWorked()
 	if z.Warned {
 		said = append(said, "its runs end well again")
 	}
-	z.True, z.Digest = f.State == "", f.State
 	z.Failures, z.Warned = 0, false
-	z.LastWake = now.UTC()
-	z.Woke++
-	z.close()
 	return said
 }
 
-func (z *Zone) runFailed(well []string, reason string, now time.Time) []string {
+func (z *Zone) endedWell(f Finding, owed []string, now time.Time) []string {
+	said := z.wentWell()
+	z.True, z.Digest = f.State == "", f.State
+	z.LastWake = now.UTC()
+	z.Woke++
+	z.close()
+	z.Owed = owed
+	return said
+}
+
+// heard notes whose runs ended well of those that did not all do so.
+func (z *Zone) heard(people []string) {
+	z.Done = append(z.Done, people...)
+	z.Owed = without(z.Owed, people)
+}
+
+func (z *Zone) runFailed(reason string, now time.Time) []string {
 	said := z.checkWorked()
-	z.Done = append(z.Done, well...)
 	z.Failures++
 	z.Retry = now.Add(backoff(z.Failures)).UTC()
 	if z.Failures >= alarmAfter && !z.Warned {
@@ -312,7 +407,7 @@ func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
 	ctx = context.WithoutCancel(ctx)
 	var said []string
 	err := c.config.Store.Update(ctx, func(tx memory.Tx) (err error) {
-		said, err = t.settle(tx, v)
+		said, err = t.settle(tx, v, c.wall())
 		return err
 	})
 	if err != nil {
@@ -335,7 +430,7 @@ func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
 
 // settle writes what became of the tick. A heartbeat that was removed or whose zone was taken away in the meantime
 // gets no more than its outcome, if that.
-func (t *tick) settle(tx memory.Tx, v verdict) (said []string, err error) {
+func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, err error) {
 	name := t.heartbeat.Name
 	h, found, err := find(tx, name)
 	if err != nil || !found {
@@ -345,24 +440,34 @@ func (t *tick) settle(tx memory.Tx, v verdict) (said []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	silenced, until, err := t.noteWoken(tx, v, now)
+	if err != nil {
+		return nil, err
+	}
+	if len(silenced) > 0 {
+		v.held = earlier(v.held, until)
+		v.reason = clip(v.reason+"; nothing was said to "+strings.Join(silenced, ", ")+", who had snoozed", maxReason)
+	}
 	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}); err != nil {
 		return nil, err
 	}
 	state.Counters.add(v)
 	if zone := state.Zones[t.zone]; zone != nil && zone.Claim.Equal(t.at) {
-		if said, err = t.settleZone(tx, h, state, zone, v); err != nil {
+		if said, err = t.settleZone(tx, h, state, zone, v, silenced); err != nil {
 			return nil, fmt.Errorf("settle a tick of heartbeat %s: %w", name, err)
 		}
 	}
 	return said, state.save(tx, name)
 }
 
-func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict) (said []string, err error) {
+func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict, silenced []string) (said []string, err error) {
 	zone.Claim = time.Time{}
-	before := zone.Retry
-	same := h.Condition.same(t.heartbeat.Condition)
-	if v.change != nil && same {
-		said = v.change(zone)
+	before := zone.again()
+	if h.Condition.same(t.heartbeat.Condition) {
+		if v.change != nil {
+			said = v.change(zone, silenced)
+		}
+		zone.Held = earlier(zone.Held, v.held)
 	}
 	if h.MaxTicks > 0 && zone.Woke >= h.MaxTicks {
 		zone.Over = true
@@ -376,12 +481,12 @@ func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v
 			return nil, err
 		}
 	}
-	retry := retryKey(h.Name, t.zone)
+	row, again := retryKey(h.Name, t.zone), zone.again()
 	switch {
-	case zone.Retry.After(before) && h.resting() == "":
-		return said, tx.Due().Put(memory.DueRow{Key: retry, At: zone.Retry})
-	case zone.Retry.IsZero() && !before.IsZero():
-		return said, tx.Due().Remove(retry)
+	case again.After(t.at) && h.resting() == "":
+		return said, tx.Due().Put(memory.DueRow{Key: row, At: again})
+	case again.IsZero() && !before.IsZero():
+		return said, tx.Due().Remove(row)
 	}
 	return said, nil
 }

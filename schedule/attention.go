@@ -1,0 +1,316 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"nudge/memory"
+)
+
+// The table of what people said of being spoken to unasked: a person's id → [Attention].
+const tableAttention = "attention"
+
+// Attention is one person's budget for unasked messages. Its methods decide and never look at a clock. Who has said
+// nothing about it has a zero one, and no row.
+type Attention struct {
+	Snoozed time.Time         `json:"snoozed,omitzero"` // they are not spoken to unasked before it
+	Tastes  map[string]*Taste `json:"tastes,omitempty"` // by heartbeat
+}
+
+// Taste is what a person makes of one heartbeat.
+type Taste struct {
+	Snoozed time.Time     `json:"snoozed,omitzero"` // it does not speak to them before it
+	Useful  int           `json:"useful,omitempty"` // how often they called it useful
+	Asked   int           `json:"asked,omitempty"`  // how often they asked for less of it
+	Less    int           `json:"less,omitempty"`   // the steps of that which are in force; useful takes one back
+	First   time.Duration `json:"first,omitempty"`  // the cool-down of the first step; it doubles with each more
+	Woke    time.Time     `json:"woke,omitzero"`    // the tick that last woke them; the cool-down counts from it
+	// Withheld is the episode of which something was not said, since they had snoozed when it was to be.
+	Withheld string `json:"withheld,omitempty"`
+}
+
+// The cool-downs that *less of this* makes.
+const (
+	leastLess = time.Hour
+	mostLess  = 7 * 24 * time.Hour
+)
+
+// Cooldown is how long at least the heartbeat lets the person be after it woke them; 0 when they asked for nothing.
+func (t *Taste) Cooldown() time.Duration {
+	if t == nil || t.Less == 0 {
+		return 0
+	}
+	cooldown := t.First
+	for range t.Less - 1 {
+		if cooldown >= mostLess {
+			break
+		}
+		cooldown *= 2
+	}
+	return min(cooldown, mostLess)
+}
+
+// step asks for less by so many steps, or for more where by is below zero, and gives how many were taken: at both ends
+// there are none. first is the cool-down of the first step.
+func (t *Taste) step(by int, first time.Duration) (taken int) {
+	for ; by > 0 && t.Cooldown() < mostLess; by-- {
+		if t.Less == 0 {
+			t.First = min(max(first, leastLess), mostLess)
+		}
+		t.Less++
+		taken++
+	}
+	for ; by < 0 && t.Less > 0; by++ {
+		t.Less--
+		taken--
+	}
+	return taken
+}
+
+// taste is what the person makes of a heartbeat, to be changed.
+func (a *Attention) taste(heartbeat string) *Taste {
+	if a.Tastes == nil {
+		a.Tastes = map[string]*Taste{}
+	}
+	if a.Tastes[heartbeat] == nil {
+		a.Tastes[heartbeat] = &Taste{}
+	}
+	return a.Tastes[heartbeat]
+}
+
+// Hold is why a person must not be spoken to unasked, and until when. The zero value holds nothing back.
+type Hold struct {
+	Until time.Time
+	// Snoozed says that the person wants to be left alone: not even a check is made for them, and what was held back comes
+	// when the hold ends. Otherwise it is a cool-down, and comes with the first tick after that.
+	Snoozed bool
+}
+
+// Holds reports whether anything is held back.
+func (h Hold) Holds() bool { return !h.Until.IsZero() }
+
+// in says the hold in the words of an outcome, on the clocks of a zone.
+func (h Hold) in(zone *time.Location) string {
+	if h.Snoozed {
+		return "snoozed until " + inWords(h.Until.In(zone))
+	}
+	return "asked for less of this, and is let be until " + inWords(h.Until.In(zone))
+}
+
+// SnoozedBy gives the end of the snooze that keeps a heartbeat from speaking to the person now; zero when none does.
+func (a Attention) SnoozedBy(heartbeat string, now time.Time) time.Time {
+	until := a.Snoozed
+	if taste := a.Tastes[heartbeat]; taste != nil && taste.Snoozed.After(until) {
+		until = taste.Snoozed
+	}
+	if !now.Before(until) {
+		return time.Time{}
+	}
+	return until
+}
+
+// Hold decides whether a heartbeat may wake the person at a tick that is due at one instant and taken at another.
+func (a Attention) Hold(heartbeat string, tick, now time.Time) Hold {
+	if until := a.SnoozedBy(heartbeat, now); !until.IsZero() {
+		return Hold{Until: until, Snoozed: true}
+	}
+	taste := a.Tastes[heartbeat]
+	if cooldown := taste.Cooldown(); cooldown > 0 && tick.Before(taste.Woke.Add(cooldown)) {
+		return Hold{Until: taste.Woke.Add(cooldown)}
+	}
+	return Hold{}
+}
+
+// tidy drops what says nothing any more.
+func (a *Attention) tidy(now time.Time) {
+	if !now.Before(a.Snoozed) {
+		a.Snoozed = time.Time{}
+	}
+	for heartbeat, taste := range a.Tastes {
+		if !now.Before(taste.Snoozed) {
+			taste.Snoozed = time.Time{}
+		}
+		if taste.Less == 0 {
+			taste.First, taste.Woke = 0, time.Time{}
+		}
+		if *taste == (Taste{}) {
+			delete(a.Tastes, heartbeat)
+		}
+	}
+}
+
+// LoadAttention gives what a person said of being spoken to unasked.
+func LoadAttention(tx memory.Tx, person string) (Attention, error) {
+	var a Attention
+	if person == "" || len(person) > memory.MaxID {
+		return a, nil
+	}
+	if _, err := getJSON(tx.Table(tableAttention), person, &a); err != nil {
+		return Attention{}, fmt.Errorf("load the attention of %s: %w", person, err)
+	}
+	for heartbeat, taste := range a.Tastes {
+		if taste == nil {
+			delete(a.Tastes, heartbeat)
+		}
+	}
+	return a, nil
+}
+
+func (a Attention) save(tx memory.Tx, person string, now time.Time) error {
+	a.tidy(now)
+	var err error
+	if a.Snoozed.IsZero() && len(a.Tastes) == 0 {
+		err = tx.Table(tableAttention).Delete(person)
+	} else {
+		err = putJSON(tx.Table(tableAttention), person, a)
+	}
+	if err != nil {
+		return fmt.Errorf("save the attention of %s: %w", person, err)
+	}
+	return nil
+}
+
+// Span is how long a snooze lasts.
+type Span string
+
+// The spans. Others are refused.
+const (
+	AnHour       Span = "1h"
+	FourHours    Span = "4h"
+	TillTomorrow Span = "tomorrow" // 09:00 of the next day on the person's own clocks
+)
+
+// Spans are all spans, shortest first.
+func Spans() []Span { return []Span{AnHour, FourHours, TillTomorrow} }
+
+// ErrSpan is the error for a span that is none.
+var ErrSpan = errors.New("a snooze lasts 1h, 4h or until tomorrow")
+
+// End is when a snooze ends that begins now, for somebody in a zone: a whole second, in UTC.
+func (s Span) End(now time.Time, zone *time.Location) (time.Time, error) {
+	switch s {
+	case AnHour:
+		return wholeSecond(now.Add(time.Hour)), nil
+	case FourHours:
+		return wholeSecond(now.Add(4 * time.Hour)), nil
+	case TillTomorrow:
+		return tomorrow(now, zone)
+	}
+	return time.Time{}, ErrSpan
+}
+
+// wholeSecond rounds up, so that a snooze is never shorter than what was asked for.
+func wholeSecond(at time.Time) time.Time {
+	return at.Add(time.Second - 1).Truncate(time.Second).UTC()
+}
+
+// morning is when a person who snoozed until tomorrow may be spoken to again.
+const morning = "0 9 * * *"
+
+func tomorrow(now time.Time, zone *time.Location) (time.Time, error) {
+	mornings, err := ParseCron(morning, "")
+	if err != nil {
+		return time.Time{}, err
+	}
+	mornings.zone = zone
+	at := mornings.Next(now)
+	if at.YearDay() == now.In(zone).YearDay() {
+		at = mornings.Next(at)
+	}
+	return at.UTC(), nil
+}
+
+// SnoozeAll lets no heartbeat speak to a person before an instant, in place of what they said before; the zero instant
+// lets all speak again, those too that were snoozed one by one. What was held back until then comes at once: a clock
+// that runs must be told by [Clock.Look] after the transaction.
+func SnoozeAll(tx memory.Tx, person string, until, now time.Time) error {
+	return changeAttention(tx, person, now, func(a *Attention) {
+		a.Snoozed = until.UTC()
+		if until.IsZero() {
+			for _, taste := range a.Tastes {
+				taste.Snoozed = time.Time{}
+			}
+		}
+	})
+}
+
+// SnoozeOne is [SnoozeAll] for a single heartbeat. A snooze of all goes on.
+func SnoozeOne(tx memory.Tx, person, heartbeat string, until, now time.Time) error {
+	return changeAttention(tx, person, now, func(a *Attention) { a.taste(heartbeat).Snoozed = until.UTC() })
+}
+
+func changeAttention(tx memory.Tx, person string, now time.Time, change func(*Attention)) error {
+	a, err := LoadAttention(tx, person)
+	if err != nil {
+		return err
+	}
+	before := a.snoozes(now)
+	change(&a)
+	if err := a.save(tx, person, now); err != nil {
+		return err
+	}
+	if !a.speaksSooner(before, now) {
+		return nil
+	}
+	return bringBack(tx, person, now)
+}
+
+// snoozes are the ends of the snoozes by heartbeat, with that of all other heartbeats under "".
+func (a Attention) snoozes(now time.Time) map[string]time.Time {
+	ends := map[string]time.Time{"": a.SnoozedBy("", now)}
+	for heartbeat := range a.Tastes {
+		ends[heartbeat] = a.SnoozedBy(heartbeat, now)
+	}
+	return ends
+}
+
+// speaksSooner reports whether anything may speak to the person sooner than it might before.
+func (a Attention) speaksSooner(before map[string]time.Time, now time.Time) bool {
+	for heartbeat, end := range before {
+		if a.SnoozedBy(heartbeat, now).Before(end) {
+			return true
+		}
+	}
+	return false
+}
+
+// bringBack lets ticks that were passed over for a snooze of the person come back now. Where they are still held back,
+// they are passed over once more.
+func bringBack(tx memory.Tx, person string, now time.Time) error {
+	all, err := List(tx)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		if h.resting() != "" || !slices.Contains(h.For, person) {
+			continue
+		}
+		if err := h.bringBack(tx, now); err != nil {
+			return fmt.Errorf("bring back what heartbeat %s held back: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+func (h Heartbeat) bringBack(tx memory.Tx, now time.Time) error {
+	state, err := loadState(tx, h.Name)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for name, zone := range state.Zones {
+		if !zone.Held.After(now) {
+			continue
+		}
+		zone.Held, changed = now.UTC(), true
+		if err := tx.Due().Put(memory.DueRow{Key: retryKey(h.Name, name), At: zone.Held}); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return state.save(tx, h.Name)
+}

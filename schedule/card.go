@@ -1,0 +1,315 @@
+package schedule
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// The table of what heartbeats told people: id → [Card]. The ids lie in the order in which the cards were made.
+const tableCards = "notify_card"
+
+// cardsFor is how long a card can be judged.
+const cardsFor = 90 * 24 * time.Hour
+
+// Feedback is what a person says of something that a heartbeat told them.
+type Feedback string
+
+// The kinds of feedback.
+const (
+	Useful Feedback = "useful" // counted; takes one step of less back
+	Less   Feedback = "less"   // doubles the heartbeat's cool-down for this person, up to 7 days
+	Snooze Feedback = "snooze" // nothing speaks to this person unasked for a while
+)
+
+// Card is one thing that a heartbeat told one person, and what they said of it. The words themselves are elsewhere.
+type Card struct {
+	ID        string    `json:"id"`
+	Person    string    `json:"person"`
+	Heartbeat string    `json:"heartbeat"`
+	Address   string    `json:"address"` // where it stands
+	Session   string    `json:"session"` // of the conversation there
+	Tick      time.Time `json:"tick"`    // the tick that woke the run which told it
+	Told      time.Time `json:"told"`
+
+	Said   Feedback  `json:"said,omitempty"` // "" until the person says something
+	SaidAt time.Time `json:"said_at,omitzero"`
+	Span   Span      `json:"span,omitempty"`  // of a snooze
+	Until  time.Time `json:"until,omitzero"`  // the end of a snooze
+	Steps  int       `json:"steps,omitempty"` // by which it changed [Taste.Less]
+}
+
+// AddCard keeps a card, gives it an id, and forgets those that are too old to be judged.
+func AddCard(tx memory.Tx, c Card) (id string, err error) {
+	table := tx.Table(tableCards)
+	old := cardID(c.Told.Add(-cardsFor), "")
+	var gone []string
+	err = table.Scan("", func(key string, _ []byte) error {
+		if key >= old {
+			return memory.ErrStop
+		}
+		gone = append(gone, key)
+		return nil
+	})
+	for _, key := range gone {
+		err = errors.Join(err, table.Delete(key))
+	}
+	c.ID = cardID(c.Told, strings.ToLower(rand.Text()[:10]))
+	c.Tick, c.Told = c.Tick.UTC(), c.Told.UTC()
+	if err == nil {
+		err = c.put(tx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep what heartbeat %s told %s: %w", c.Heartbeat, c.Person, err)
+	}
+	return c.ID, nil
+}
+
+func cardID(told time.Time, suffix string) string {
+	return fmt.Sprintf("n%011x%s", max(0, told.UnixMilli()), suffix)
+}
+
+func (c Card) put(tx memory.Tx) error { return putJSON(tx.Table(tableCards), c.ID, c) }
+
+// LoadCard gives the card of that id, as long as it can be judged.
+func LoadCard(tx memory.Tx, id string) (c Card, found bool, err error) {
+	if id == "" || len(id) > memory.MaxID {
+		return Card{}, false, nil
+	}
+	found, err = getJSON(tx.Table(tableCards), id, &c)
+	if err != nil {
+		return Card{}, false, fmt.Errorf("load notify card %s: %w", id, err)
+	}
+	return c, found, nil
+}
+
+// LastCard gives the newest card of a person's, of the heartbeat named or of any for "".
+func LastCard(tx memory.Tx, person, heartbeat string) (c Card, found bool, err error) {
+	err = tx.Table(tableCards).ScanBack("", func(key string, value []byte) error {
+		var one Card
+		if err := json.Unmarshal(value, &one); err != nil {
+			return fmt.Errorf("row %q: %w", key, err)
+		}
+		if one.Person != person || heartbeat != "" && one.Heartbeat != heartbeat {
+			return nil
+		}
+		c, found = one, true
+		return memory.ErrStop
+	})
+	if err != nil {
+		return Card{}, false, fmt.Errorf("look for what %s was told last: %w", person, err)
+	}
+	return c, found, nil
+}
+
+// Cards gives the cards for which want is true, oldest first.
+func Cards(tx memory.Tx, want func(Card) bool) ([]Card, error) {
+	var list []Card
+	err := tx.Table(tableCards).Scan("", func(key string, value []byte) error {
+		var c Card
+		if err := json.Unmarshal(value, &c); err != nil {
+			return fmt.Errorf("row %q: %w", key, err)
+		}
+		if want(c) {
+			list = append(list, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list notify cards: %w", err)
+	}
+	return list, nil
+}
+
+// RemoveCards takes away the cards of a session, and gives how many there were. What they changed stays.
+func RemoveCards(tx memory.Tx, session string) (removed int, err error) {
+	return removeCards(tx, func(c Card) bool { return c.Session == session })
+}
+
+func removeCards(tx memory.Tx, want func(Card) bool) (removed int, err error) {
+	list, err := Cards(tx, want)
+	for _, c := range list {
+		err = errors.Join(err, tx.Table(tableCards).Delete(c.ID))
+	}
+	return len(list), err
+}
+
+// ForgetPerson takes away all that a person said of being spoken to unasked, and the cards of what they were told.
+func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
+	removed, err = removeCards(tx, func(c Card) bool { return c.Person == person })
+	if err != nil {
+		return removed, err
+	}
+	a, err := LoadAttention(tx, person)
+	if err == nil && (!a.Snoozed.IsZero() || len(a.Tastes) > 0) {
+		removed++
+	}
+	return removed, errors.Join(err, tx.Table(tableAttention).Delete(person))
+}
+
+// The errors of [Judge], besides [ErrSpan]. Nothing is changed by a call that returns one.
+var (
+	ErrNoCard   = errors.New("there is no such message any more")
+	ErrNotYours = errors.New("it was said to somebody else")
+	ErrFeedback = errors.New("that is no feedback; it is useful, less or snooze")
+)
+
+// check refuses feedback that is none.
+func (f Feedback) check(span Span) error {
+	switch f {
+	case Useful, Less:
+		return nil
+	case Snooze:
+		if !slices.Contains(Spans(), span) {
+			return ErrSpan
+		}
+		return nil
+	}
+	return ErrFeedback
+}
+
+// Judged is what came of feedback.
+type Judged struct {
+	Card     Card
+	Again    bool          // they had said that before, and nothing was changed
+	Lifted   bool          // a snooze that they had asked for before on the same card is over
+	Least    time.Duration // how long at least the heartbeat now lets them be; 0 when they did not ask for less
+	Bounded  bool          // there was no step left: Least is as it was before
+	Speaking time.Time     // when the heartbeat may speak to them again; zero when it may now
+}
+
+// Judge takes what a person says of a card, on whose clocks zone is. Each card has one feedback: what is said later of the
+// same card takes the place of what was said before, with all that it changed. A clock that runs must be told by
+// [Clock.Look] after the transaction.
+func Judge(tx memory.Tx, id, person string, said Feedback, span Span, now time.Time, zone *time.Location) (Judged, error) {
+	if err := said.check(span); err != nil {
+		return Judged{}, err
+	}
+	card, found, err := LoadCard(tx, id)
+	switch {
+	case err != nil:
+		return Judged{}, err
+	case !found:
+		return Judged{}, ErrNoCard
+	case card.Person != person:
+		return Judged{}, ErrNotYours
+	}
+	first, err := firstCooldown(tx, card.Heartbeat, zone, now)
+	if err != nil {
+		return Judged{}, err
+	}
+	last, _, err := LastCard(tx, person, card.Heartbeat)
+	if err != nil {
+		return Judged{}, err
+	}
+	until := time.Time{}
+	if said == Snooze {
+		if until, err = span.End(now, zone); err != nil {
+			return Judged{}, err
+		}
+	} else {
+		span = ""
+	}
+	j := Judged{Card: card}
+	err = changeAttention(tx, person, now, func(a *Attention) {
+		j.judge(a, opinion{said, span, until, first, last.Tick, now})
+	})
+	if err == nil && !j.Again {
+		err = j.Card.put(tx)
+	}
+	if err != nil {
+		return Judged{}, fmt.Errorf("judge notify card %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// opinion is feedback, with what must be known to carry it out.
+type opinion struct {
+	said  Feedback
+	span  Span
+	until time.Time     // the end of a snooze
+	first time.Duration // the cool-down of a first step of less
+	woke  time.Time     // the tick that last woke the person
+	now   time.Time
+}
+
+// judge puts feedback in the place of what was said before.
+func (j *Judged) judge(a *Attention, o opinion) {
+	c := &j.Card
+	taste := a.taste(c.Heartbeat)
+	j.Again = c.Said == o.said && c.Span == o.span && (o.said != Snooze || o.now.Before(c.Until) && a.Snoozed.Equal(c.Until))
+	if !j.Again {
+		j.takeBack(a, taste, o)
+		c.Said, c.Span, c.Until, c.SaidAt = o.said, o.span, o.until, o.now.UTC()
+		switch o.said {
+		case Useful:
+			taste.Useful++
+			c.Steps = taste.step(-1, o.first)
+		case Less:
+			taste.Asked++
+			c.Steps = taste.step(1, o.first)
+			j.Bounded = c.Steps == 0
+		case Snooze:
+			a.Snoozed, j.Lifted = o.until, false
+		}
+	}
+	if taste.Less > 0 && taste.Woke.IsZero() {
+		taste.Woke = o.woke
+	}
+	j.Least, j.Speaking = taste.Cooldown(), a.Hold(c.Heartbeat, o.now, o.now).Until
+}
+
+// takeBack makes good what was said of the card before. A snooze is lifted unless another has taken its place.
+func (j *Judged) takeBack(a *Attention, taste *Taste, o opinion) {
+	c := &j.Card
+	switch c.Said {
+	case Useful:
+		taste.Useful = max(0, taste.Useful-1)
+	case Less:
+		taste.Asked = max(0, taste.Asked-1)
+	case Snooze:
+		if a.Snoozed.Equal(c.Until) {
+			j.Lifted = o.now.Before(a.Snoozed)
+			a.Snoozed = time.Time{}
+		}
+	}
+	taste.step(-c.Steps, o.first)
+	taste.Less = min(taste.Less, taste.Asked) // what asked for a step may be taken back after the step was
+	c.Steps = 0
+}
+
+// firstCooldown is the cool-down that the first *less of this* makes: twice what lies between two wakes now, which is the
+// condition's cool-down or the time between two ticks, and at least an hour.
+func firstCooldown(tx memory.Tx, heartbeat string, zone *time.Location, now time.Time) (time.Duration, error) {
+	h, found, err := find(tx, heartbeat)
+	if err != nil || !found {
+		return leastLess, err
+	}
+	between := h.Condition.Cooldown
+	name := h.Zone
+	if name == "" {
+		name = zone.String()
+	}
+	if timed, err := h.timed(name); err == nil {
+		between = max(between, timed.gap(now))
+	}
+	return min(max(2*between, leastLess), mostLess), nil
+}
+
+// gap is the shortest time between two of the next instants.
+func (s Schedule) gap(now time.Time) time.Duration {
+	next := s.Upcoming(now, 4)
+	gap := time.Duration(0)
+	for i := 1; i < len(next); i++ {
+		if between := next[i].Sub(next[i-1]); gap == 0 || between < gap {
+			gap = between
+		}
+	}
+	return gap
+}

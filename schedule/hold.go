@@ -1,0 +1,217 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// What people said of being spoken to bounds whom a tick wakes: those who have snoozed are passed over before the condition
+// is checked, those who asked for less after it. For whom all of a tick is passed over, the condition's state is not moved
+// on. Where others were woken, it is, and who was held back is owed.
+
+const unreadable = "nobody was woken: what people said of being spoken to could not be read"
+
+// held is a person who must not be spoken to now.
+type held struct {
+	person string
+	Hold
+}
+
+// allSnoozed gives the snoozes of the tick's people if each of them has one. It looks no further than the first who has none.
+func (c *Clock) allSnoozed(ctx context.Context, t *tick) (all []held, err error) {
+	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
+		all = nil
+		for _, person := range t.people {
+			a, err := LoadAttention(tx, person)
+			if err != nil {
+				return err
+			}
+			until := a.SnoozedBy(t.heartbeat.Name, c.wall())
+			if until.IsZero() {
+				all = nil
+				return nil
+			}
+			all = append(all, held{person, Hold{Until: until, Snoozed: true}})
+		}
+		return nil
+	})
+	return all, c.unread(ctx, t, err)
+}
+
+// free parts people into those who may be woken and those who must not be.
+func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []string, back []held, err error) {
+	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
+		free, back = nil, nil
+		for _, person := range people {
+			a, err := LoadAttention(tx, person)
+			if err != nil {
+				return err
+			}
+			if hold := a.Hold(t.heartbeat.Name, t.at, c.wall()); hold.Holds() {
+				back = append(back, held{person, hold})
+			} else {
+				free = append(free, person)
+			}
+		}
+		return nil
+	})
+	return free, back, c.unread(ctx, t, err)
+}
+
+func (c *Clock) unread(ctx context.Context, t *tick, err error) error {
+	if err != nil && ctx.Err() == nil {
+		c.config.Log.Error("read whether people may be spoken to", "heartbeat", t.heartbeat.Name, "error", err)
+	}
+	return err
+}
+
+// owed are the tick's people who have still to hear of what others were woken for.
+func (t *tick) owed() []string {
+	return slices.DeleteFunc(slices.Clone(t.people), func(person string) bool { return !slices.Contains(t.before.Owed, person) })
+}
+
+// owesAll reports whether a tick out of its turn is for all of the zone's people, so that what it finds counts for all.
+func (t *tick) owesAll() bool {
+	return len(t.before.Owed) == 0 || len(t.before.Owed) >= t.size
+}
+
+// owes reports whether what others were woken for is still so, and those who were held back then may hear of it now.
+func (t *tick) owes(f Finding, now time.Time) bool {
+	still := f.True || f.State != "" && f.State == t.before.Digest
+	return still && len(t.owed()) > 0 && (t.retry || !now.Before(t.before.Retry))
+}
+
+// passOver is the verdict of a tick all of whose people are held back: nothing that is remembered of the condition changes.
+func (t *tick) passOver(all []held) verdict {
+	v := verdict{word: Slept, reason: clip(t.inWords(all), maxReason), held: firstSnooze(all)}
+	if t.heartbeat.Condition.Always() {
+		// It has no state that would bring the tick back.
+		v.change = func(z *Zone, _ []string) []string { z.owe(snoozing(all)); return nil }
+	}
+	return v
+}
+
+// inWords says who is held back, and until when.
+func (t *tick) inWords(all []held) string {
+	zone, err := loadZone(t.zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	var words []string
+	for _, h := range all {
+		said := h.in(zone)
+		if t.size > 1 {
+			said = h.person + " " + said
+		}
+		words = append(words, said)
+	}
+	return strings.Join(words, ", ")
+}
+
+// firstSnooze is when the first of the snoozes ends; zero when there is none.
+func firstSnooze(all []held) (first time.Time) {
+	for _, h := range all {
+		if h.Snoozed {
+			first = earlier(first, h.Until)
+		}
+	}
+	return first
+}
+
+// earlier is the earlier of two instants of which either may be zero for never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func snoozing(all []held) (people []string) {
+	for _, h := range all {
+		if h.Snoozed {
+			people = append(people, h.person)
+		}
+	}
+	return people
+}
+
+// owing are those of the held back who shall still hear of it. A cool-down of what is always so lets it go by.
+func (t *tick) owing(back []held) (people []string) {
+	if t.heartbeat.Condition.Always() {
+		return snoozing(back)
+	}
+	for _, h := range back {
+		people = append(people, h.person)
+	}
+	return people
+}
+
+// owe notes people who were held back.
+func (z *Zone) owe(people []string) {
+	for _, person := range people {
+		if !slices.Contains(z.Owed, person) {
+			z.Owed = append(z.Owed, person)
+		}
+	}
+}
+
+func without(people, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(people), func(person string) bool { return slices.Contains(others, person) })
+}
+
+// caughtUp notes that those who were owed something have heard of it. For the others nothing has changed.
+func (z *Zone) caughtUp(people []string) []string {
+	said := z.wentWell()
+	z.Retry, z.Owed = time.Time{}, without(z.Owed, people)
+	return said
+}
+
+// noteWoken notes of each person whose run ended well when they were woken, and gives those to whom a run would have said
+// something that was held back, with the end of the first of their snoozes.
+func (t *tick) noteWoken(tx memory.Tx, v verdict, now time.Time) (silenced []string, first time.Time, err error) {
+	for _, person := range v.well {
+		a, err := LoadAttention(tx, person)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		taste := a.Tastes[t.heartbeat.Name]
+		switch {
+		case taste == nil:
+			continue
+		case taste.Withheld == t.before.Episode:
+			taste.Withheld = ""
+			silenced = append(silenced, person)
+			first = earlier(first, a.SnoozedBy(t.heartbeat.Name, now))
+		case taste.Less > 0:
+			taste.Woke = t.at
+		default:
+			continue
+		}
+		if err := a.save(tx, person, now); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	return silenced, first, nil
+}
+
+// Withhold decides whether a run that a heartbeat woke may still say something to the person, who may have snoozed since.
+// If not, it gives until when, and the same transaction notes that what the episode is about is to come then.
+func Withhold(tx memory.Tx, person, heartbeat, episode string, now time.Time) (until time.Time, err error) {
+	a, err := LoadAttention(tx, person)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if until = a.SnoozedBy(heartbeat, now); until.IsZero() {
+		return time.Time{}, nil
+	}
+	a.taste(heartbeat).Withheld = episode
+	if err := a.save(tx, person, now); err != nil {
+		return time.Time{}, fmt.Errorf("hold back what heartbeat %s would say: %w", heartbeat, err)
+	}
+	return until, nil
+}
