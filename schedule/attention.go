@@ -123,6 +123,47 @@ func (a Attention) Hold(heartbeat string, tick, now time.Time) Hold {
 	return Hold{}
 }
 
+// About says in words what the person said of a heartbeat that is in force or counted, in parts such as "snoozed until …" and
+// "useful 2 times"; none when they said nothing. Instants stand on the clocks of a zone.
+func (a Attention) About(heartbeat string, now time.Time, zone *time.Location) (parts []string) {
+	if until := a.SnoozedBy(heartbeat, now); !until.IsZero() {
+		parts = append(parts, Hold{Until: until, Snoozed: true}.in(zone))
+	}
+	taste := a.Tastes[heartbeat]
+	if cooldown := taste.Cooldown(); cooldown > 0 {
+		said := "at most " + Every(cooldown)
+		if until := taste.Woke.Add(cooldown); now.Before(until) {
+			said += ", so not before " + inWords(until.In(zone))
+		}
+		parts = append(parts, said)
+	}
+	if taste != nil && taste.Useful > 0 {
+		parts = append(parts, "useful "+times(taste.Useful))
+	}
+	return parts
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Every is a cool-down in words, such as "every hour" or "every 4 days".
+func Every(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day && d%day == 0:
+		return fmt.Sprintf("every %d days", d/day)
+	case d == time.Hour:
+		return "every hour"
+	case d > time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("every %d hours", d/time.Hour)
+	}
+	return "every " + shortDuration(d)
+}
+
 // tidy drops what says nothing any more.
 func (a *Attention) tidy(now time.Time) {
 	if !now.Before(a.Snoozed) {

@@ -50,11 +50,11 @@ func TestTomorrowIsNineOfTheNextDay(t *testing.T) {
 	}
 }
 
-// TestSpans tries every hour of two years in zones that change their clocks in many ways.
+// TestSpans tries every third hour of a year in zones that change their clocks in many ways.
 func TestSpans(t *testing.T) {
 	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York", "America/Santiago", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"} {
 		z := zone(t, name)
-		for now := time.Date(2010, 12, 30, 0, 17, 3, 500, time.UTC); now.Year() < 2013; now = now.Add(time.Hour) {
+		for now := time.Date(2010, 12, 30, 0, 17, 3, 500, time.UTC); now.Year() < 2012; now = now.Add(3 * time.Hour) {
 			end, err := TillTomorrow.End(now, z)
 			local, from := end.In(z), now.In(z)
 			days := local.YearDay() - from.YearDay()

@@ -14,10 +14,11 @@ import (
 // Check looks whether everything that is kept of heartbeats agrees, and calls report with each problem: one line that
 // says what is wrong, what follows from it and what to do. A heartbeat that is neither paused nor ended must have a due
 // row for each zone in which it has a tick to come, and no row may be of another; outcomes must be as many as were counted.
+// What people said of being spoken to must be readable, and of cards that bear their own names.
 // The error is of reading: the store's.
 func Check(tx memory.Tx, report func(problem string)) error {
 	c := checking{tx: tx, report: report, beats: map[string]Heartbeat{}, states: map[string]*State{}, due: map[string]bool{}}
-	for _, step := range []func() error{c.heartbeats, c.readStates, c.rows, c.zones, c.outcomes} {
+	for _, step := range []func() error{c.heartbeats, c.readStates, c.rows, c.zones, c.outcomes, c.attention, c.cards} {
 		if err := step(); err != nil {
 			return fmt.Errorf("check the heartbeats: %w", err)
 		}
@@ -148,4 +149,34 @@ func (c *checking) outcomes() error {
 		}
 	}
 	return err
+}
+
+func (c *checking) attention() error {
+	return c.tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
+		var a Attention
+		if err := json.Unmarshal(value, &a); err != nil {
+			c.problem("what %q said of being spoken to cannot be read: %v; no heartbeat wakes them: restore a backup", person, err)
+			return nil
+		}
+		for heartbeat, taste := range a.Tastes {
+			if taste == nil || taste.Less < 0 || taste.Less > taste.Asked || taste.Less > 0 && taste.First < leastLess {
+				c.problem("what %q said of heartbeat %q makes no sense; say so once more on a message of it", person, heartbeat)
+			}
+		}
+		return nil
+	})
+}
+
+func (c *checking) cards() error {
+	return c.tx.Table(tableCards).Scan("", func(id string, value []byte) error {
+		var card Card
+		if err := json.Unmarshal(value, &card); err != nil {
+			c.problem("notify card %q cannot be read: %v; its buttons do nothing: restore a backup", id, err)
+			return nil
+		}
+		if card.ID != id || card.Person == "" || card.Said != "" && card.Said.check(card.Span) != nil {
+			c.problem("notify card %q is of %q for %q and says %q; its buttons do nothing that is sure", id, card.ID, card.Person, card.Said)
+		}
+		return nil
+	})
 }

@@ -48,7 +48,7 @@ func TestFalseIsExplained(t *testing.T) {
 			}
 		}
 		r.expect("wakes", len(r.wakes), 0)
-		err := r.store.View(t.Context(), func(tx memory.Tx) error { _, err := Why(tx, "disc"); return err })
+		err := r.store.View(t.Context(), func(tx memory.Tx) error { _, err := Why(tx, "disc", r.now()); return err })
 		if !errors.Is(err, ErrNoHeartbeat) || !strings.Contains(err.Error(), "there are: disk") {
 			t.Errorf("an unknown name: %v", err)
 		}

@@ -152,7 +152,7 @@ func (r *rig) save(list ...Heartbeat) {
 func (r *rig) why(name string) (report Report) {
 	r.t.Helper()
 	err := r.store.View(context.Background(), func(tx memory.Tx) (err error) {
-		report, err = Why(tx, name)
+		report, err = Why(tx, name, r.now())
 		return err
 	})
 	if err != nil {

@@ -17,11 +17,18 @@ type Report struct {
 	Outcomes  []Outcome   // newest first; about the last 200
 	Counters  Counters
 	State     State
+	Said      []Regard // what its people said of it, in order of their ids
 }
 
-// Why reports on the heartbeat of that name. For a name that none bears the error wraps [ErrNoHeartbeat] and lists
+// Regard is what one person said of a heartbeat, as [Attention.About] tells it.
+type Regard struct {
+	Person string   `json:"person"`
+	Parts  []string `json:"parts"`
+}
+
+// Why reports on the heartbeat of that name as it stands now. For a name that none bears the error wraps [ErrNoHeartbeat] and lists
 // those that there are.
-func Why(tx memory.Tx, name string) (Report, error) {
+func Why(tx memory.Tx, name string, now time.Time) (Report, error) {
 	h, err := Load(tx, name)
 	if err != nil {
 		return Report{}, err
@@ -42,10 +49,36 @@ func Why(tx memory.Tx, name string) (Report, error) {
 	if err == nil && h.resting() == "" {
 		report.Next, err = upcoming(tx, h, state)
 	}
+	if err == nil {
+		report.Said, err = regards(tx, h, now)
+	}
 	if err != nil {
 		return Report{}, fmt.Errorf("tell why heartbeat %s did or did not wake: %w", name, err)
 	}
 	return report, nil
+}
+
+// regards reads what the heartbeat's people said of it. Instants stand in its own zone, and in UTC where it has none.
+func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error) {
+	zone, err := loadZone(h.Zone)
+	if err != nil {
+		return nil, err
+	}
+	people := map[string]bool{}
+	for _, person := range h.For {
+		people[person] = true
+	}
+	err = tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
+		var a Attention
+		if err := json.Unmarshal(value, &a); err != nil {
+			return fmt.Errorf("row %q: %w", person, err)
+		}
+		if parts := a.About(h.Name, now, zone); people[person] && len(parts) > 0 {
+			all = append(all, Regard{person, parts})
+		}
+		return nil
+	})
+	return all, err
 }
 
 // upcoming reads the next instants from the due index, which holds the first of each zone.
@@ -110,6 +143,9 @@ func (r Report) String() string {
 	c := r.Counters
 	fmt.Fprintf(&text, "%d ticks, %d wakes, %d model calls, %d tokens in, %d out, %.4f USD\n",
 		c.Ticks, c.Wakes, c.ModelCalls, c.TokensIn, c.TokensOut, c.CostUSD)
+	for _, regard := range r.Said {
+		fmt.Fprintf(&text, "%s: %s\n", regard.Person, strings.Join(regard.Parts, "; "))
+	}
 	if len(r.Outcomes) == 0 {
 		text.WriteString("no tick yet\n")
 	}

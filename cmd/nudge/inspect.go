@@ -102,7 +102,7 @@ func (a *app) whyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var report schedule.Report
 			err := a.look(cmd.Context(), []string{"why", "--format", format, args[0]}, func(tx memory.Tx) (err error) {
-				report, err = schedule.Why(tx, args[0])
+				report, err = schedule.Why(tx, args[0], time.Now())
 				return err
 			})
 			if err != nil {
