@@ -67,4 +67,5 @@ type Note struct {
 	Heartbeat string `json:"heartbeat,omitempty"` // "" when none told it
 	Text      string `json:"text"`
 	Evidence  string `json:"evidence,omitempty"`
+	Card      string `json:"card,omitempty"` // by whose id the person can say what they make of it
 }

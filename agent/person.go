@@ -1,6 +1,9 @@
 package agent
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // PersonID names a person on a platform: "slack:TEAM:USER", "discord:USER", "terminal:NAME", "web:me", "api:USER".
 type PersonID string
@@ -41,10 +44,11 @@ type Person struct {
 
 // Wake is what a heartbeat found when it woke a turn.
 type Wake struct {
-	Heartbeat string   `json:"heartbeat"`
-	Episode   string   `json:"episode"`            // the same while the condition stays true
-	Evidence  string   `json:"evidence,omitempty"` // what the check saw; outside text
-	Prompt    string   `json:"prompt"`
-	Route     string   `json:"route"`           // the conversation in which the person is told
-	Tools     []string `json:"tools,omitempty"` // offered besides the read-only ones
+	Heartbeat string    `json:"heartbeat"`
+	Episode   string    `json:"episode"`            // the same while the condition stays true
+	Evidence  string    `json:"evidence,omitempty"` // what the check saw; outside text
+	Prompt    string    `json:"prompt"`
+	Route     string    `json:"route"`           // the conversation in which the person is told
+	Tools     []string  `json:"tools,omitempty"` // offered besides the read-only ones
+	Tick      time.Time `json:"tick,omitzero"`   // for which the heartbeat was due
 }

@@ -55,12 +55,13 @@ type Reply struct {
 	MayDecide []string        `json:"may_decide,omitempty"` // approval: ids, or words where the set is open
 	Expires   *time.Time      `json:"expires,omitempty"`    // approval
 
-	Heartbeat string `json:"heartbeat,omitempty"` // notify
+	Heartbeat string `json:"heartbeat,omitempty"` // notify, decided: the card is a notify card of this heartbeat
 	Urgency   string `json:"urgency,omitempty"`   // notify
 	Key       string `json:"key,omitempty"`       // notify
 
 	Decision Verdict `json:"decision,omitempty"` // decided
 	By       string  `json:"by,omitempty"`       // decided
+	Told     string  `json:"told,omitempty"`     // decided: what the notify card tells
 
 	State string `json:"state,omitempty"` // steer
 	Step  int    `json:"step,omitempty"`  // steer
@@ -85,6 +86,13 @@ func (r Reply) IsCard() bool { return r.Kind == Approval || r.Kind == Ask || r.I
 
 // IsOffer reports whether a reply is the line with which a limit ended a turn and that offers to go on.
 func (r Reply) IsOffer() bool { return r.Kind == Notice && r.ID != "" && len(r.Choices) > 0 }
+
+// TakesFeedback reports whether a reply is a notify card: its person can say what they make of it, by its ID.
+func (r Reply) TakesFeedback() bool { return r.Kind == Notify && r.ID != "" }
+
+// IsFeedback reports whether a reply is the mark that a person has said what they make of a notify card. Its Decision is
+// what they said, and its Text what that changes.
+func (r Reply) IsFeedback() bool { return r.Kind == DecidedMark && r.Heartbeat != "" }
 
 // Totals is what a turn came to, over all its runs.
 type Totals struct {

@@ -130,7 +130,7 @@ func Tell(tx memory.Tx, route string, note Note, urgency, key string) (session s
 		return "", err
 	}
 	err = Send(tx, Reply{
-		Kind: Notify, Session: session, Text: note.Text, Heartbeat: note.Heartbeat, Urgency: urgency, Key: key, Address: route,
+		Kind: Notify, Session: session, ID: note.Card, Text: note.Text, Heartbeat: note.Heartbeat, Urgency: urgency, Key: key, Address: route,
 	})
 	if err != nil {
 		return "", err

@@ -283,8 +283,8 @@ func TestForgetPerson(t *testing.T) {
 		if len(left) != 1 || left[0].Person != bob || len(d.store.(*ledger).rows) == 0 {
 			t.Errorf("left: %+v", left)
 		}
-		if n, err := RemoveCards(tx, bob+" home"); n != 1 || err != nil {
-			t.Errorf("%d cards of a session were removed: %v", n, err)
+		if ids, err := RemoveCards(tx, bob+" home"); len(ids) != 1 || ids[0] != left[0].ID || err != nil {
+			t.Errorf("of a session these cards were removed: %q, %v", ids, err)
 		}
 		return err
 	})

@@ -28,13 +28,14 @@ const (
 	Snooze Feedback = "snooze" // nothing speaks to this person unasked for a while
 )
 
-// Card is one thing that a heartbeat told one person, and what they said of it. The words themselves are elsewhere.
+// Card is one thing that a heartbeat told one person, and what they said of it.
 type Card struct {
 	ID        string    `json:"id"`
 	Person    string    `json:"person"`
 	Heartbeat string    `json:"heartbeat"`
 	Address   string    `json:"address"` // where it stands
 	Session   string    `json:"session"` // of the conversation there
+	Text      string    `json:"text"`    // what was told, as it is shown again when the card changes
 	Tick      time.Time `json:"tick"`    // the tick that woke the run which told it
 	Told      time.Time `json:"told"`
 
@@ -127,22 +128,24 @@ func Cards(tx memory.Tx, want func(Card) bool) ([]Card, error) {
 	return list, nil
 }
 
-// RemoveCards takes away the cards of a session, and gives how many there were. What they changed stays.
-func RemoveCards(tx memory.Tx, session string) (removed int, err error) {
+// RemoveCards takes away the cards of a session, and gives their ids. What they changed stays.
+func RemoveCards(tx memory.Tx, session string) (ids []string, err error) {
 	return removeCards(tx, func(c Card) bool { return c.Session == session })
 }
 
-func removeCards(tx memory.Tx, want func(Card) bool) (removed int, err error) {
+func removeCards(tx memory.Tx, want func(Card) bool) (ids []string, err error) {
 	list, err := Cards(tx, want)
 	for _, c := range list {
+		ids = append(ids, c.ID)
 		err = errors.Join(err, tx.Table(tableCards).Delete(c.ID))
 	}
-	return len(list), err
+	return ids, err
 }
 
 // ForgetPerson takes away all that a person said of being spoken to unasked, and the cards of what they were told.
 func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
-	removed, err = removeCards(tx, func(c Card) bool { return c.Person == person })
+	ids, err := removeCards(tx, func(c Card) bool { return c.Person == person })
+	removed = len(ids)
 	if err != nil {
 		return removed, err
 	}

@@ -71,7 +71,8 @@ func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error)
 	err = tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
 		var a Attention
 		if err := json.Unmarshal(value, &a); err != nil {
-			return fmt.Errorf("row %q: %w", person, err)
+			all = append(all, Regard{person, []string{"what they said cannot be read, so that they are not woken"}})
+			return nil
 		}
 		if parts := a.About(h.Name, now, zone); people[person] && len(parts) > 0 {
 			all = append(all, Regard{person, parts})

@@ -221,7 +221,7 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		defer cancel()
 	}
 	totals, err := p.agent.Wake(ctx, agent.PersonID(w.Person), agent.Wake{
-		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools,
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools, Tick: w.Tick,
 	})
 	if err != nil {
 		return schedule.Ended{}, err

@@ -2,7 +2,8 @@
 //
 // What it says is put into the outbox and into the person's own session together with the call's result, in one
 // transaction, so it is said once. Whether it is a repeat is judged by the heartbeat, the key and the episode of
-// the condition, never by the wording.
+// the condition, never by the wording. What is said is a card, whose person can say what they make of it. To a person who has
+// snoozed meanwhile nothing is said: it comes when the snooze ends.
 package notify
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"nudge/agent"
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // table keeps what was told last, by person, heartbeat and key.
@@ -52,39 +54,73 @@ func run(ctx context.Context, store memory.Store, in agent.Invocation) (agent.Re
 	if call.Key == "" {
 		call.Key = in.Wake.Heartbeat
 	}
-	row := rowKey(in, call.Key)
+	t := telling{in: in, text: call.Text, urgency: call.Urgency, key: call.Key, row: rowKey(in, call.Key)}
 	var session string
+	var snoozed time.Time
 	repeat := false
 	err := store.View(ctx, func(tx memory.Tx) (err error) {
 		if session, err = agent.SessionOf(tx, in.Wake.Route); err != nil {
 			return err
 		}
-		last, found, err := read(tx, row)
+		attention, err := schedule.LoadAttention(tx, string(in.Person.ID))
+		if err != nil {
+			return err
+		}
+		snoozed = attention.SnoozedBy(in.Wake.Heartbeat, time.Now())
+		last, found, err := read(tx, t.row)
 		repeat = found && last.Episode == in.Wake.Episode
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return agent.Result{}, fmt.Errorf("look up what was told: %w", err)
-	}
-	if repeat {
+	case repeat:
 		return agent.Result{Text: fmt.Sprintf("not said: %q was told already and nothing has changed since; end without telling it again", call.Key)}, nil
+	case !snoozed.IsZero():
+		return agent.Result{Text: "not said: the person has just asked to be left alone for a while; you are woken again after that, so end now", Commit: t.commit}, nil
 	}
-	note := agent.Note{Heartbeat: in.Wake.Heartbeat, Text: call.Text, Evidence: in.Wake.Evidence}
-	return agent.Result{
-		Text: "said to the person",
-		Look: []string{session},
-		Commit: func(tx memory.Tx) error {
-			data, err := json.Marshal(told{Episode: in.Wake.Episode, At: time.Now().UTC()})
-			if err != nil {
-				return err
-			}
-			if err := tx.Table(table).Put(row, data); err != nil {
-				return err
-			}
-			_, err = agent.Tell(tx, in.Wake.Route, note, call.Urgency, call.Key)
-			return err
-		},
-	}, nil
+	return agent.Result{Text: "said to the person", Look: []string{session}, Commit: t.commit}, nil
+}
+
+// telling is what is to be told.
+type telling struct {
+	in                 agent.Invocation
+	text, urgency, key string
+	row                string
+}
+
+// commit says it, or notes that it is to come when the person's snooze ends. The snooze may have begun since the result was
+// made: not to speak then, and not to lose it, is worth a result that says too much.
+func (t telling) commit(tx memory.Tx) error {
+	now, person, wake := time.Now(), string(t.in.Person.ID), t.in.Wake
+	until, err := schedule.Withhold(tx, person, wake.Heartbeat, wake.Episode, now)
+	if err != nil || !until.IsZero() {
+		return err
+	}
+	data, err := json.Marshal(told{Episode: wake.Episode, At: now.UTC()})
+	if err != nil {
+		return err
+	}
+	if err := tx.Table(table).Put(t.row, data); err != nil {
+		return err
+	}
+	session, err := agent.SessionOf(tx, wake.Route)
+	if err != nil {
+		return err
+	}
+	tick := wake.Tick
+	if tick.IsZero() {
+		tick = now
+	}
+	card, err := schedule.AddCard(tx, schedule.Card{
+		Person: person, Heartbeat: wake.Heartbeat, Address: wake.Route, Session: session, Text: t.text, Tick: tick, Told: now,
+	})
+	if err != nil {
+		return err
+	}
+	note := agent.Note{Heartbeat: wake.Heartbeat, Text: t.text, Evidence: wake.Evidence, Card: card}
+	_, err = agent.Tell(tx, wake.Route, note, t.urgency, t.key)
+	return err
 }
 
 func rowKey(in agent.Invocation, key string) string {
