@@ -46,7 +46,7 @@ type Delivery struct {
 	agent.Reply
 	// Key is the same for every try of the same reply and no other; "" for progress, which is not tried again.
 	Key string
-	// Earlier is, for a mark about a card, the receipt that the card got in this conversation; "" when unknown.
+	// Earlier is, for a mark about a card or a notify card, the receipt that it got in this conversation; "" when unknown.
 	Earlier string
 	// Doubtful is when a try under this key began of which nobody knows what became, perhaps in an earlier process; zero
 	// when there was none. Adapters that find out see to it that what the try has said is not said again.
@@ -85,7 +85,7 @@ const (
 	CannotTell
 )
 
-// Event is what an adapter heard. One of Text or Files, Click and Stop says what.
+// Event is what an adapter heard. One of Text or Files, Click, Feedback and Stop says what.
 type Event struct {
 	// Keys are what every redelivery of the same thing has in common with this one. There is at least one.
 	Keys    []string
@@ -96,7 +96,9 @@ type Event struct {
 	Text    string          // plain, unescaped, without the bot's own mention
 	Files   []agent.File    // attached to the text, or said without any; not read yet
 	Click   *agent.Decision // a button of a card
-	Stop    bool            // the Stop button
+	// Feedback is a button of a notify card.
+	Feedback *Feedback
+	Stop     bool // the Stop button
 	// Overheard says that nobody spoke to the bot: words in a thread without a mention. They are taken only if a
 	// conversation of the bot's lives there.
 	Overheard bool

@@ -113,6 +113,9 @@ func mixedWords(text string) []string {
 
 // DecidedText is what a card says after it was decided.
 func DecidedText(r agent.Reply) string {
+	if r.IsFeedback() {
+		return Visible(r.Text)
+	}
 	what := r.Tool
 	if what == "" {
 		what = "going on"

@@ -41,6 +41,9 @@ func chatCommands() []chatCommand {
 		{"resume", "NUMBER", "goes back to one of them", (*Hub).resumeSession},
 		{"export", "", "shows all that is kept of this conversation", (*Hub).export},
 		{"heartbeats", "", "lists what wakes me for you", (*Hub).heartbeats},
+		{"useful", "[NAME]", "says that what a heartbeat told you last was useful", judgeBy(schedule.Useful)},
+		{"less", "[NAME]", "asks for less of what a heartbeat told you last", judgeBy(schedule.Less)},
+		{"snooze", "[1h|4h|tomorrow|off] [NAME]", "keeps everything, or one heartbeat, from speaking to you for a while", (*Hub).snooze},
 		{"status", "", "says what is going on here", (*Hub).status},
 		{"usage", "", "says what you have spent today", (*Hub).usage},
 		{"model", "", "says which model answers", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {
@@ -220,6 +223,10 @@ func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, err
 		if err != nil {
 			return "", "", err
 		}
+		attention, err := schedule.LoadAttention(tx, string(e.From.ID))
+		if err != nil {
+			return "", "", err
+		}
 		var lines []string
 		for _, b := range all {
 			if b.Ended != "" || !slices.Contains(b.For, string(e.From.ID)) {
@@ -228,6 +235,9 @@ func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, err
 			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.Cron, b.Condition.Kind, b.Prompt)
 			if b.Paused != "" {
 				line += "  (paused: " + b.Paused + ")"
+			}
+			if said := attention.About(b.Name, e.at(), zoneOf(e.From)); len(said) > 0 {
+				line += "  (" + strings.Join(said, "; ") + ")"
 			}
 			lines = append(lines, line)
 		}

@@ -288,9 +288,10 @@ func (h *Hub) delivered(tx memory.Tx, s spoken) error {
 		return nil
 	}
 	switch {
+	case s.reply.IsFeedback(): // may change
 	case s.reply.Kind == agent.DecidedMark: // the last that is said of a card
 		return tx.Table(tableReceipts).Delete(key)
-	case s.reply.IsCard() && s.receipt != "":
+	case s.receipt != "" && (s.reply.IsCard() || s.reply.TakesFeedback()):
 		return tx.Table(tableReceipts).Put(key, []byte(s.receipt))
 	}
 	return nil

@@ -58,6 +58,8 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 	switch {
 	case e.Stop, strings.EqualFold(text, "stop"):
 		return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
+	case e.Feedback != nil:
+		return h.feedback(ctx, e)
 	case e.Click != nil:
 		return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
 	}
@@ -144,6 +146,21 @@ func (h *Hub) answer(ctx context.Context, e Event, kind agent.Kind, text string)
 
 // answerWith is answer for a text that comes out of the transaction, which may also change something.
 func (h *Hub) answerWith(ctx context.Context, e Event, fn func(memory.Tx) (agent.Kind, string, error)) (Admission, error) {
+	return h.admitOnce(ctx, e, func(tx memory.Tx) error {
+		kind, text, err := fn(tx)
+		if err != nil {
+			return err
+		}
+		session, err := agent.SessionOf(tx, e.Address)
+		if err != nil {
+			return err
+		}
+		return agent.Send(tx, agent.Reply{Kind: kind, Session: session, Text: text, Address: e.Address})
+	})
+}
+
+// admitOnce does what an event asks for, in one transaction with the mark that it was heard, unless it was heard before.
+func (h *Hub) admitOnce(ctx context.Context, e Event, fn func(memory.Tx) error) (Admission, error) {
 	var fresh bool
 	err := h.Store.Update(ctx, func(tx memory.Tx) error {
 		fresh = true
@@ -157,15 +174,7 @@ func (h *Hub) answerWith(ctx context.Context, e Event, fn func(memory.Tx) (agent
 		if !fresh {
 			return nil
 		}
-		kind, text, err := fn(tx)
-		if err != nil {
-			return err
-		}
-		session, err := agent.SessionOf(tx, e.Address)
-		if err != nil {
-			return err
-		}
-		return agent.Send(tx, agent.Reply{Kind: kind, Session: session, Text: text, Address: e.Address})
+		return fn(tx)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("answer %s: %w", e.From.ID, err)

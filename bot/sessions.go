@@ -12,6 +12,7 @@ import (
 
 	"nudge/agent"
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // sessionsOf lists the sessions of a conversation, oldest first.
@@ -226,6 +227,7 @@ func markSeen(tx memory.Tx, e Event) error {
 // Erased is what was removed of a session.
 type Erased struct {
 	agent.Erased
+	Told     int // notify cards; what the person said of them goes on
 	Receipts int // where its cards stood on their platforms
 	Letters  int // dead letters whose words were blanked
 }
@@ -238,7 +240,7 @@ func (e Erased) String() string {
 		thing string
 	}{
 		{e.Entries, "journal line"}, {e.Turns, "turn"}, {len(e.Cards), "card"}, {e.Mail, "waiting message"}, {e.Parcels, "undelivered parcel"},
-		{e.Results, "saved result"}, {e.Receipts, "card receipt"}, {e.Letters, "dead letter"},
+		{e.Results, "saved result"}, {e.Told, "notify card"}, {e.Receipts, "card receipt"}, {e.Letters, "dead letter"},
 	} {
 		if of.n > 0 {
 			parts = append(parts, counted(of.n, of.thing))
@@ -304,7 +306,11 @@ func beganAt(tx memory.Tx, session string) (began time.Time, err error) {
 // eraseTraces removes what this room keeps of a session that was just removed from the agent's.
 func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased) (Erased, error) {
 	removed := Erased{Erased: of}
-	err := eraseReceipts(tx, &removed)
+	told, err := schedule.RemoveCards(tx, session)
+	removed.Told = len(told)
+	if err == nil {
+		err = eraseReceipts(tx, append(told, removed.Cards...), &removed)
+	}
 	if err == nil {
 		err = blankLetters(tx, session, began, &removed)
 	}
@@ -317,9 +323,9 @@ func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased)
 	return removed, nil
 }
 
-func eraseReceipts(tx memory.Tx, removed *Erased) error {
+func eraseReceipts(tx memory.Tx, cards []string, removed *Erased) error {
 	receipts := tx.Table(tableReceipts)
-	for _, card := range removed.Cards {
+	for _, card := range cards {
 		var keys []string
 		err := receipts.Scan(receiptKey(agent.Reply{ID: card}), func(key string, _ []byte) error {
 			keys = append(keys, key)

@@ -35,6 +35,10 @@ type Rig interface {
 	// and otherwise by a command. A person who would not find the button presses it all the same, and a card that was
 	// settled is pressed as it stood before. It does not wait until it was heard.
 	Press(from agent.Person, at Place, d agent.Decision)
+	// Judge says what a person makes of a notify card that a heartbeat told at a place: by its buttons, where cards have
+	// them, and otherwise by a command such as [Judgement] gives. A person who would not find a button presses it all the
+	// same, and a card that was settled is pressed as it stood before. It does not wait until it was heard.
+	Judge(from agent.Person, at Place, heartbeat string, f bot.Feedback)
 	// Stop presses the Stop button, or writes the word where there is none.
 	Stop(from agent.Person, at Place)
 	// Shown is what the bot has said at a place and a person sees there now, in the order in which it stands there.
@@ -79,13 +83,13 @@ func (p Place) String() string {
 type Line struct {
 	// Text is what a person reads: what the platform escapes is not escaped, and of a card it is the whole card.
 	Text string
-	Card *Card // set if it is a card or a question
+	Card *Card // set if it is a card, a question or a notify card
 }
 
 // Card is a card as it stands now.
 type Card struct {
 	ID   string
-	Open bool // it looks as if it could still be decided
+	Open bool // it looks as if it could still be decided; a notify card without buttons does for ever
 	// Outcome is what a settled card says of how it was settled. It may stand in a line of its own, but is told here.
 	Outcome string
 }
@@ -162,6 +166,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"a denial reaches the model", deny},
 		{"a card outlives a restart", cardAfterRestart},
 		{"words withdraw a card", withdraw},
+		{"a notify card takes feedback", feedback},
 		{"a stranger decides nothing", strangers},
 		{"a question is answered by a choice", askChoice},
 		{"a question is answered in words", askWords},

@@ -92,6 +92,10 @@ func (p *plain) Press(from agent.Person, at Place, d agent.Decision) {
 	p.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }
 
+func (p *plain) Judge(from agent.Person, at Place, heartbeat string, f bot.Feedback) {
+	p.Say(from, at, "/"+Judgement(heartbeat, f))
+}
+
 func (p *plain) Stop(from agent.Person, at Place) { p.Say(from, at, "stop") }
 
 func (p *plain) Shown(agent.Person, Place) []Line {
@@ -114,6 +118,8 @@ func (p *plain) show(d bot.Delivery) {
 	switch d.Kind {
 	case agent.Approval, agent.Ask:
 		p.lines = append(p.lines, Line{Text: bot.CardText(d.Reply), Card: &Card{ID: d.ID, Open: true}})
+	case agent.Notify:
+		p.lines = append(p.lines, Line{Text: d.Text, Card: &Card{ID: d.ID, Open: true}})
 	case agent.DecidedMark:
 		for _, l := range p.lines {
 			if l.Card != nil && l.Card.ID == d.ID {

@@ -31,6 +31,7 @@ type world struct {
 	asked int    // times that Ann asked whether that is all
 	slash string // what stands before a command in a direct conversation
 	doubt bot.Doubt
+	edits bool // what was said can be changed
 
 	grace  time.Duration // of the hub's end; 0 for the usual
 	hub    *bot.Hub
@@ -75,7 +76,7 @@ func (w *world) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	adapter := w.rig.Adapter(Program{Store: w.store, Rest: w.rest})
-	w.doubt = adapter.Abilities().Doubt
+	w.doubt, w.edits = adapter.Abilities().Doubt, adapter.Abilities().Edits
 	if w.slash = adapter.Abilities().Slash; w.slash == "" {
 		w.slash = "nudge "
 	}

@@ -62,6 +62,9 @@ type click struct {
 	Text   struct {
 		Text string `json:"text"`
 	} `json:"text"`
+	Selected struct {
+		Value string `json:"value"`
+	} `json:"selected_option"` // of a menu
 }
 
 // channel is where the click was.
@@ -109,7 +112,10 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 	id := key("click", i.User.ID, cmp.Or(i.Container.Message, i.Message.TS), c.Action, c.TS)
 	event := bot.Event{Keys: []string{id}, Address: p.String(), ID: message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)}.String(), At: time.Now()}
 	verdict, isForm := forms[c.Action]
+	feedback, isFeedback := c.feedback()
 	switch {
+	case isFeedback:
+		event.Feedback = feedback
 	case isForm:
 		opened, err := s.ask(ctx, in, i, c, p, id)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"nudge/bot"
 	"nudge/bot/bottest"
 	"nudge/bot/bottest/slacktest"
+	"nudge/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -168,6 +169,19 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 		value = string(d.Arguments)
 	}
 	r.note(r.server.Submit(user(from), view, map[string]map[string]string{formBlock: {formInput: value}}))
+}
+
+// Judge presses a button of a notify card, or chooses from its menu.
+func (r *rig) Judge(from agent.Person, _ bottest.Place, _ string, f bot.Feedback) {
+	r.Helper()
+	where := r.find(f.Card)
+	if f.Said == schedule.Snooze {
+		r.note(r.server.Choose(user(from), where.channel, where.ts, actionSnooze, bot.SpanWords(f.Span)))
+		return
+	}
+	action := map[schedule.Feedback]string{schedule.Useful: actionUseful, schedule.Less: actionLess}[f.Said]
+	delivery, _ := r.server.Click(user(from), where.channel, where.ts, action)
+	r.note(delivery)
 }
 
 // choice is the button of a choice, or the one behind which any answer can be given.

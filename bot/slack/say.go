@@ -46,8 +46,10 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 		return s.decided(ctx, p, d)
 	case agent.Ask, agent.Approval:
 		return s.card(ctx, p, d)
-	case agent.Final, agent.Notify:
+	case agent.Final:
 		return s.tell(ctx, p, d, rendered)
+	case agent.Notify:
+		return s.notify(ctx, p, d)
 	case agent.Notice, agent.Fault:
 		if d.IsCard() {
 			return s.card(ctx, p, d)
@@ -256,10 +258,14 @@ func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
 	return nil
 }
 
-// decided settles a card: it says what was decided and has no buttons any more. Where no card is found, or it can no longer be
-// changed, the outcome is said as a message.
+// decided settles a card: it says what was decided and has no buttons any more. A notify card says what it told, too.
+// Where no card is found, or it can no longer be changed, the outcome is said as a message.
 func (s *Slack) decided(ctx context.Context, p place, d bot.Delivery) (string, error) {
-	text := s.outcome(d.Reply, time.Now())
+	outcome := s.outcome(d.Reply, time.Now())
+	text, blocks := outcome, []slack.Block(nil)
+	if d.IsFeedback() {
+		text, blocks = s.judged(d.Reply, time.Now())
+	}
 	card, known := parseMessage(d.Earlier)
 	if !known {
 		var err error
@@ -268,14 +274,14 @@ func (s *Slack) decided(ctx context.Context, p place, d bot.Delivery) (string, e
 		}
 	}
 	if !known {
-		return s.postAll(ctx, p, d, []post{{text: text, card: d.ID}})
+		return s.postAll(ctx, p, d, []post{{text: outcome, card: d.ID}})
 	}
-	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionBlocks(),
+	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionBlocks(blocks...),
 		slack.MsgOptionMetadata(mark{key: d.Key}.metadata(d.ID)))
 	_, _, _, err := s.api.UpdateMessageContext(ctx, card.channel, card.ts, options...)
 	switch code(err) {
 	case "message_not_found", "cant_update_message", "edit_window_closed":
-		return s.postAll(ctx, p, d, []post{{text: text, card: d.ID}})
+		return s.postAll(ctx, p, d, []post{{text: outcome, card: d.ID}})
 	}
 	if err != nil {
 		return "", fmt.Errorf("settle the card at %s: %w", card, err)

@@ -42,6 +42,10 @@ func TestContract(t *testing.T) {
 	})
 }
 
+func (r *rig) Judge(from agent.Person, at bottest.Place, heartbeat string, f bot.Feedback) {
+	r.Say(from, at, "/"+bottest.Judgement(heartbeat, f))
+}
+
 func (r *rig) People() bottest.People { return bottest.People{Ann: ann} }
 
 // Adapter starts a program with pipes of its own.
@@ -111,6 +115,8 @@ func (r *rig) take(line string) {
 		if r.card(said.ID) == nil {
 			r.lines = append(r.lines, bottest.Line{Text: bot.CardText(said), Card: &bottest.Card{ID: said.ID, Open: true}})
 		}
+	case agent.Notify:
+		r.lines = append(r.lines, bottest.Line{Text: said.Text, Card: &bottest.Card{ID: said.ID, Open: true}})
 	case agent.DecidedMark:
 		if card := r.card(said.ID); card != nil {
 			card.Open, card.Outcome = false, bot.DecidedText(said)

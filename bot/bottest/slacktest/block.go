@@ -17,6 +17,9 @@ const (
 	valueText    = 2_000
 	idText       = 255
 	rowElements  = 25
+	holderText   = 150
+	optionText   = 75
+	mostOptions  = 100
 	contextParts = 10
 	titleText    = 24
 	privateText  = 3_000
@@ -78,7 +81,7 @@ func soundBlock(b Block) bool {
 			return false
 		}
 		for _, e := range b.Elements {
-			if e.Type != "button" || e.Label() == "" || size(e.Label()) > buttonText || size(e.Value) > valueText || size(e.ActionID) > idText {
+			if size(e.ActionID) > idText || !soundButton(e) && !soundMenu(e) {
 				return false
 			}
 		}
@@ -89,6 +92,24 @@ func soundBlock(b Block) bool {
 		return true
 	}
 	return false
+}
+
+func soundButton(e Element) bool {
+	return e.Type == "button" && e.Label() != "" && size(e.Label()) <= buttonText && size(e.Value) <= valueText
+}
+
+// soundMenu holds a menu against Slack's limits. Its values may be as long as the strictest of the documents says.
+func soundMenu(e Element) bool {
+	if e.Type != "static_select" || e.Holder == nil || e.Holder.Type != "plain_text" || size(e.Holder.Text) > holderText ||
+		len(e.Options) == 0 || len(e.Options) > mostOptions {
+		return false
+	}
+	for _, o := range e.Options {
+		if o.Text == nil || o.Text.Type != "plain_text" || o.Text.Text == "" || size(o.Text.Text) > optionText || o.Value == "" || size(o.Value) > optionText {
+			return false
+		}
+	}
+	return true
 }
 
 // View is a form that the app has opened.

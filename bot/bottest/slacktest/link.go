@@ -374,6 +374,26 @@ func (s *Server) Acked(id string) (times int, payload json.RawMessage) {
 // Click lets a person press a button of a message by its action id, as the message stands or stood first. It returns the
 // id of the delivery, and of the trigger with which a form can be opened. It panics when there is no such button.
 func (s *Server) Click(user, channel, ts, action string) (delivery, trigger string) {
+	return s.act(user, channel, ts, action, func(e Element) map[string]any {
+		return map[string]any{"type": "button", "value": e.Value, "text": map[string]any{"type": "plain_text", "text": e.Label()}}
+	})
+}
+
+// Choose lets a person choose an entry of a menu, like [Server.Click]. It panics when there is no such entry.
+func (s *Server) Choose(user, channel, ts, action, entry string) (delivery string) {
+	delivery, _ = s.act(user, channel, ts, action, func(e Element) map[string]any {
+		for _, o := range e.Options {
+			if o.Text.Text == entry {
+				return map[string]any{"type": e.Type, "selected_option": o}
+			}
+		}
+		panic(fmt.Sprintf("slacktest: the menu %s has no entry %q", action, entry))
+	})
+	return delivery
+}
+
+// act delivers what was done with an element of a message.
+func (s *Server) act(user, channel, ts, action string, done func(Element) map[string]any) (delivery, trigger string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channels[channel]
@@ -392,14 +412,12 @@ func (s *Server) Click(user, channel, ts, action string) (delivery, trigger stri
 			if m.Thread != "" {
 				container["thread_ts"] = m.Thread
 			}
+			deed := done(e)
+			deed["action_id"], deed["block_id"], deed["action_ts"] = e.ActionID, b.BlockID, s.nextTS()
 			return s.send("interactive", map[string]any{
 				"type": "block_actions", "team": map[string]any{"id": Team}, "user": s.userJSON(user),
 				"channel": map[string]any{"id": channel}, "container": container, "message": m.json(true), "trigger_id": trigger,
-				"response_url": s.http.URL + "/gone",
-				"actions": []any{map[string]any{
-					"type": "button", "action_id": e.ActionID, "block_id": b.BlockID, "value": e.Value, "action_ts": s.nextTS(),
-					"text": map[string]any{"type": "plain_text", "text": e.Label()},
-				}},
+				"response_url": s.http.URL + "/gone", "actions": []any{deed},
 			}, false), trigger
 		}
 	}

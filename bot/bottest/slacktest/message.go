@@ -58,6 +58,14 @@ type Element struct {
 	Initial   string          `json:"initial_value"`
 	MaxLength int             `json:"max_length"`
 	Multiline bool            `json:"multiline"`
+	Holder    *Text           `json:"placeholder"` // of a menu, as are its options
+	Options   []Option        `json:"options"`
+}
+
+// Option is an entry of a menu.
+type Option struct {
+	Text  *Text  `json:"text"`
+	Value string `json:"value"`
 }
 
 // Label is the text of an element.
@@ -90,6 +98,18 @@ func buttons(blocks []Block) []Element {
 		}
 	}
 	return out
+}
+
+// Menu is the menu of a message under which a placeholder stands.
+func (m Message) Menu(placeholder string) (Element, bool) {
+	for _, b := range m.Blocks {
+		for _, e := range b.Elements {
+			if e.Holder != nil && e.Holder.Text == placeholder {
+				return e, true
+			}
+		}
+	}
+	return Element{}, false
 }
 
 // Shown is what the blocks of a message say, one after the other.

@@ -1,0 +1,259 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+	"nudge/schedule"
+)
+
+// Feedback is what a person says of a notify card, with one of its buttons. Adapters that have buttons put it into an
+// [Event]; elsewhere people say it with commands.
+type Feedback struct {
+	Card string // the ID of the [agent.Notify]
+	Said schedule.Feedback
+	Span schedule.Span // of a snooze
+}
+
+// spanWords are the spans as a menu names them.
+var spanWords = map[schedule.Span]string{
+	schedule.AnHour: "for an hour", schedule.FourHours: "for 4 hours", schedule.TillTomorrow: "until tomorrow, 09:00",
+}
+
+// SpanWords names a span, as an entry of a menu under the word "Snooze".
+func SpanWords(span schedule.Span) string { return spanWords[span] }
+
+// FeedbackHint says by which commands a person tells what they make of a notify card, for places without buttons. slash is
+// what stands before a command there.
+func FeedbackHint(r agent.Reply, slash string) string {
+	return fmt.Sprintf("%[1]suseful %[2]s   %[1]sless %[2]s   %[1]ssnooze 1h|4h|tomorrow", slash, r.Heartbeat)
+}
+
+// feedback takes a button of a notify card: it is carried out, and the card settled, in one transaction with the mark that it
+// was heard. Where cards cannot be changed, the answer is a notice.
+func (h *Hub) feedback(ctx context.Context, e Event) (Admission, error) {
+	f := *e.Feedback
+	reply := func(tx memory.Tx) (agent.Reply, error) {
+		j, err := schedule.Judge(tx, f.Card, string(e.From.ID), f.Said, f.Span, e.at(), zoneOf(e.From))
+		if err != nil {
+			return h.feedbackFault(e, err)
+		}
+		if h.edits(j.Card.Address) {
+			return settling(j, h.changes(j, e)), nil
+		}
+		return agent.Reply{Kind: agent.Notice, ID: j.Card.ID, Text: h.changes(j, e)}, nil
+	}
+	return h.feedbackAnswer(ctx, e, reply)
+}
+
+// judgeBy makes the command that says something of what a heartbeat told last.
+func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) (Admission, error) {
+	return func(h *Hub, ctx context.Context, e Event, name string) (Admission, error) {
+		return h.feedbackAnswer(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
+			card, found, err := schedule.LastCard(tx, string(e.From.ID), name)
+			switch {
+			case err != nil:
+				return agent.Reply{}, err
+			case !found && name == "":
+				return agent.Reply{Kind: agent.Fault, Text: "No heartbeat has told you anything yet."}, nil
+			case !found:
+				return agent.Reply{Kind: agent.Fault, Text: fmt.Sprintf("No heartbeat %q has told you anything. %s lists yours.", name, h.word(e.Address, "heartbeats"))}, nil
+			}
+			j, err := schedule.Judge(tx, card.ID, string(e.From.ID), said, "", e.at(), zoneOf(e.From))
+			if err != nil {
+				return agent.Reply{}, err
+			}
+			text := h.changes(j, e)
+			if h.edits(card.Address) {
+				if err := agent.Send(tx, settling(j, text)); err != nil {
+					return agent.Reply{}, err
+				}
+			}
+			return agent.Reply{Kind: agent.Notice, Text: text}, nil
+		})
+	}
+}
+
+// feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. A reply without an address
+// goes to where the event came from.
+func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx) (agent.Reply, error)) (Admission, error) {
+	admission, err := h.admitOnce(ctx, e, func(tx memory.Tx) error {
+		r, err := fn(tx)
+		if err != nil {
+			return err
+		}
+		if r.Address == "" {
+			r.Address = e.Address
+		}
+		if r.Session == "" {
+			if r.Session, err = agent.SessionOf(tx, r.Address); err != nil {
+				return err
+			}
+		}
+		return agent.Send(tx, r)
+	})
+	if err == nil && h.Rescheduled != nil {
+		h.Rescheduled()
+	}
+	return admission, err
+}
+
+// feedbackFault answers who cannot judge a card, where nobody else sees it. In somebody else's direct conversation there is no
+// such place.
+func (h *Hub) feedbackFault(e Event, err error) (agent.Reply, error) {
+	r := agent.Reply{Kind: agent.Fault, ID: e.Feedback.Card, To: e.From.ID}
+	switch {
+	case errors.Is(err, schedule.ErrNotYours):
+		r.Text = "This is not yours to decide: it was said to somebody else, and only they can say what they make of it."
+		if isDirect(e.Address) && !isOwn(e.From.ID, e.Address) {
+			r.Address = e.From.ID.Home()
+		}
+	case errors.Is(err, schedule.ErrNoCard):
+		r.Text = fmt.Sprintf("This message is too old, or was erased, so nothing was done. %s still works.", h.word(e.Address, "snooze"))
+	case errors.Is(err, schedule.ErrSpan), errors.Is(err, schedule.ErrFeedback):
+		r.Text = "Nothing was done: " + err.Error() + "."
+	default:
+		return r, err
+	}
+	return r, nil
+}
+
+// isDirect reports whether an address is somebody's direct conversation.
+func isDirect(address string) bool {
+	parts := strings.SplitN(address, ":", 4)
+	return len(parts) == 4 && parts[2] == "dm"
+}
+
+// edits reports whether what stands in a conversation can be changed.
+func (h *Hub) edits(address string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	adapter := h.serves(address)
+	return adapter != nil && adapter.Abilities().Edits
+}
+
+// at is when an event happened, as far as that is known.
+func (e Event) at() time.Time {
+	if e.At.IsZero() {
+		return time.Now()
+	}
+	return e.At
+}
+
+// settling is the mark that settles a notify card.
+func settling(j schedule.Judged, text string) agent.Reply {
+	c := j.Card
+	return agent.Reply{
+		Kind: agent.DecidedMark, ID: c.ID, Heartbeat: c.Heartbeat, Decision: agent.Verdict(c.Said), By: c.Person,
+		Text: text, Told: c.Text, Session: c.Session, Address: c.Address,
+	}
+}
+
+// changes says what feedback changes, and how that is taken back.
+func (h *Hub) changes(j schedule.Judged, e Event) string {
+	c, zone := j.Card, zoneOf(e.From)
+	var said []string
+	switch c.Said {
+	case schedule.Snooze:
+		said = []string{
+			fmt.Sprintf("Snoozed until %s: nothing is said to you unasked before that, and what is true then comes then.", localTime(c.Until, zone)),
+			fmt.Sprintf("Undo: %s", h.word(c.Address, "snooze off")),
+		}
+	case schedule.Less:
+		said = []string{fmt.Sprintf("Less of this: %s speaks to you at most %s.", c.Heartbeat, schedule.Every(j.Least))}
+		if j.Bounded {
+			said = []string{fmt.Sprintf("%s speaks to you at most %s already; that is the least.", c.Heartbeat, schedule.Every(j.Least))}
+		}
+		said = append(said, fmt.Sprintf("Undo: %s", h.word(c.Address, "useful "+c.Heartbeat)))
+	case schedule.Useful:
+		said = []string{"Noted as useful."}
+		switch {
+		case j.Least > 0:
+			said = append(said, fmt.Sprintf("%s speaks to you at most %s.", c.Heartbeat, schedule.Every(j.Least)))
+		case c.Steps < 0:
+			said = append(said, c.Heartbeat+" speaks to you as often as it did at first.")
+		}
+	}
+	if j.Lifted {
+		said = append(said, "The snooze is lifted.")
+	}
+	return strings.Join(said, " ")
+}
+
+// localTime is an instant on the clocks of a zone, which it names.
+func localTime(at time.Time, zone *time.Location) string {
+	return at.In(zone).Format("Mon 2 Jan 15:04 MST")
+}
+
+const snoozeUsage = "Say how long: %s, %s or %s, perhaps with the name of a heartbeat; %s ends it."
+
+// snooze keeps everything, or one heartbeat, from speaking to the person for a while, or says what is snoozed.
+func (h *Hub) snooze(ctx context.Context, e Event, rest string) (Admission, error) {
+	word, name := cutWord(rest)
+	word = strings.ToLower(word)
+	return h.feedbackAnswer(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
+		until := time.Time{}
+		switch {
+		case word == "":
+			text, err := h.snoozed(tx, e)
+			return agent.Reply{Kind: agent.Notice, Text: text}, err
+		case word != "off" && !slices.Contains(schedule.Spans(), schedule.Span(word)):
+			word := func(rest string) string { return h.word(e.Address, "snooze "+rest) }
+			return agent.Reply{Kind: agent.Fault, Text: fmt.Sprintf(snoozeUsage, word("1h"), word("4h"), word("tomorrow"), word("off"))}, nil
+		case word != "off":
+			var err error
+			if until, err = schedule.Span(word).End(e.at(), zoneOf(e.From)); err != nil {
+				return agent.Reply{}, err
+			}
+		}
+		if name == "" {
+			err := schedule.SnoozeAll(tx, string(e.From.ID), until, e.at())
+			return agent.Reply{Kind: agent.Notice, Text: h.snoozeText(e, "nothing is said to you unasked", until)}, err
+		}
+		beat, err := schedule.Load(tx, name)
+		if errors.Is(err, schedule.ErrNoHeartbeat) || err == nil && !slices.Contains(beat.For, string(e.From.ID)) {
+			return agent.Reply{Kind: agent.Fault, Text: fmt.Sprintf("No heartbeat %q wakes me for you. %s lists those that do.", name, h.word(e.Address, "heartbeats"))}, nil
+		}
+		if err == nil {
+			err = schedule.SnoozeOne(tx, string(e.From.ID), name, until, e.at())
+		}
+		return agent.Reply{Kind: agent.Notice, Text: h.snoozeText(e, name+" says nothing to you", until)}, err
+	})
+}
+
+func (h *Hub) snoozeText(e Event, what string, until time.Time) string {
+	if until.IsZero() {
+		return "Nothing is snoozed any more; what was held back comes now, if it is still so."
+	}
+	return fmt.Sprintf("Snoozed until %s: %s before that, and what is true then comes then. Undo: %s",
+		localTime(until, zoneOf(e.From)), what, h.word(e.Address, "snooze off"))
+}
+
+// snoozed says what is snoozed now.
+func (h *Hub) snoozed(tx memory.Tx, e Event) (string, error) {
+	a, err := schedule.LoadAttention(tx, string(e.From.ID))
+	if err != nil {
+		return "", err
+	}
+	zone := zoneOf(e.From)
+	var lines []string
+	if until := a.SnoozedBy("", e.at()); !until.IsZero() {
+		lines = append(lines, fmt.Sprintf("Nothing is said to you unasked until %s.", localTime(until, zone)))
+	}
+	for name := range a.Tastes {
+		if until := a.SnoozedBy(name, e.at()); until.After(a.Snoozed) {
+			lines = append(lines, fmt.Sprintf("%s says nothing to you until %s.", name, localTime(until, zone)))
+		}
+	}
+	slices.Sort(lines)
+	if lines == nil {
+		lines = []string{"Nothing is snoozed."}
+	}
+	return strings.Join(lines, "\n"), nil
+}
