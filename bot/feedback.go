@@ -40,16 +40,26 @@ func FeedbackHint(r agent.Reply, slash string) string {
 func (h *Hub) feedback(ctx context.Context, e Event) (Admission, error) {
 	f := *e.Feedback
 	reply := func(tx memory.Tx) (agent.Reply, error) {
-		j, err := schedule.Judge(tx, f.Card, string(e.From.ID), f.Said, f.Span, e.at(), zoneOf(e.From))
+		card, err := h.takeFeedback(tx, e, f)
 		if err != nil {
 			return h.feedbackFault(e, err)
 		}
-		if h.edits(j.Card.Address) {
-			return settling(j, h.changes(j, e)), nil
+		if h.edits(card.Address) {
+			return FeedbackMark(card), nil
 		}
-		return agent.Reply{Kind: agent.Notice, ID: j.Card.ID, Text: h.changes(j, e)}, nil
+		return agent.Reply{Kind: agent.Notice, ID: card.ID, Text: card.Answer}, nil
 	}
 	return h.feedbackAnswer(ctx, e, reply)
+}
+
+// takeFeedback carries feedback out and keeps with the card what that changes.
+func (h *Hub) takeFeedback(tx memory.Tx, e Event, f Feedback) (schedule.Card, error) {
+	j, err := schedule.Judge(tx, f.Card, string(e.From.ID), f.Said, f.Span, e.at(), zoneOf(e.From))
+	if err != nil || j.Again && j.Card.Answer != "" {
+		return j.Card, err
+	}
+	j.Card.Answer = h.changes(j, e)
+	return j.Card, schedule.KeepAnswer(tx, j.Card, j.Card.Answer)
 }
 
 // judgeBy makes the command that says something of what a heartbeat told last.
@@ -65,17 +75,15 @@ func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) 
 			case !found:
 				return agent.Reply{Kind: agent.Fault, Text: fmt.Sprintf("No heartbeat %q has told you anything. %s lists yours.", name, h.word(e.Address, "heartbeats"))}, nil
 			}
-			j, err := schedule.Judge(tx, card.ID, string(e.From.ID), said, "", e.at(), zoneOf(e.From))
-			if err != nil {
+			if card, err = h.takeFeedback(tx, e, Feedback{Card: card.ID, Said: said}); err != nil {
 				return agent.Reply{}, err
 			}
-			text := h.changes(j, e)
 			if h.edits(card.Address) {
-				if err := agent.Send(tx, settling(j, text)); err != nil {
+				if err := agent.Send(tx, FeedbackMark(card)); err != nil {
 					return agent.Reply{}, err
 				}
 			}
-			return agent.Reply{Kind: agent.Notice, Text: text}, nil
+			return agent.Reply{Kind: agent.Notice, Text: card.Answer}, nil
 		})
 	}
 }
@@ -146,12 +154,12 @@ func (e Event) at() time.Time {
 	return e.At
 }
 
-// settling is the mark that settles a notify card.
-func settling(j schedule.Judged, text string) agent.Reply {
-	c := j.Card
+// FeedbackMark is the mark that settles a notify card whose person has said what they make of it.
+func FeedbackMark(c schedule.Card) agent.Reply {
+	at := c.SaidAt
 	return agent.Reply{
-		Kind: agent.DecidedMark, ID: c.ID, Heartbeat: c.Heartbeat, Decision: agent.Verdict(c.Said), By: c.Person,
-		Text: text, Told: c.Text, Session: c.Session, Address: c.Address,
+		Kind: agent.DecidedMark, ID: c.ID, Heartbeat: c.Heartbeat, Decision: agent.Verdict(c.Said), By: c.Person, At: &at,
+		Text: c.Answer, Told: c.Text, Session: c.Session, Address: c.Address,
 	}
 }
 

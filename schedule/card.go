@@ -41,9 +41,10 @@ type Card struct {
 
 	Said   Feedback  `json:"said,omitempty"` // "" until the person says something
 	SaidAt time.Time `json:"said_at,omitzero"`
-	Span   Span      `json:"span,omitempty"`  // of a snooze
-	Until  time.Time `json:"until,omitzero"`  // the end of a snooze
-	Steps  int       `json:"steps,omitempty"` // by which it changed [Taste.Less]
+	Span   Span      `json:"span,omitempty"`   // of a snooze
+	Until  time.Time `json:"until,omitzero"`   // the end of a snooze
+	Steps  int       `json:"steps,omitempty"`  // by which it changed [Taste.Less]
+	Answer string    `json:"answer,omitempty"` // what the person was told that it changes
 }
 
 // AddCard keeps a card, gives it an id, and forgets those that are too old to be judged.
@@ -77,6 +78,15 @@ func cardID(told time.Time, suffix string) string {
 }
 
 func (c Card) put(tx memory.Tx) error { return putJSON(tx.Table(tableCards), c.ID, c) }
+
+// KeepAnswer keeps with a card what its person was told that their feedback changes.
+func KeepAnswer(tx memory.Tx, c Card, answer string) error {
+	c.Answer = answer
+	if err := c.put(tx); err != nil {
+		return fmt.Errorf("keep the answer on notify card %s: %w", c.ID, err)
+	}
+	return nil
+}
 
 // LoadCard gives the card of that id, as long as it can be judged.
 func LoadCard(tx memory.Tx, id string) (c Card, found bool, err error) {
@@ -163,8 +173,8 @@ var (
 	ErrFeedback = errors.New("that is no feedback; it is useful, less or snooze")
 )
 
-// check refuses feedback that is none.
-func (f Feedback) check(span Span) error {
+// Check refuses feedback that is none, with [ErrFeedback], and a snooze for a span that is none, with [ErrSpan].
+func (f Feedback) Check(span Span) error {
 	switch f {
 	case Useful, Less:
 		return nil
@@ -191,7 +201,7 @@ type Judged struct {
 // same card takes the place of what was said before, with all that it changed. A clock that runs must be told by
 // [Clock.Look] after the transaction.
 func Judge(tx memory.Tx, id, person string, said Feedback, span Span, now time.Time, zone *time.Location) (Judged, error) {
-	if err := said.check(span); err != nil {
+	if err := said.Check(span); err != nil {
 		return Judged{}, err
 	}
 	card, found, err := LoadCard(tx, id)

@@ -174,7 +174,7 @@ func (c *checking) cards() error {
 			c.problem("notify card %q cannot be read: %v; its buttons do nothing: restore a backup", id, err)
 			return nil
 		}
-		if card.ID != id || card.Person == "" || card.Said != "" && card.Said.check(card.Span) != nil {
+		if card.ID != id || card.Person == "" || card.Said != "" && card.Said.Check(card.Span) != nil {
 			c.problem("notify card %q is of %q for %q and says %q; its buttons do nothing that is sure", id, card.ID, card.Person, card.Said)
 		}
 		return nil

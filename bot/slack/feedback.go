@@ -70,6 +70,9 @@ func (c click) feedback() (f *bot.Feedback, ok bool) {
 // judged is a notify card whose person has said what they make of it: what it tells still stands there, and in place of the
 // row what was said and what that changes.
 func (s *Slack) judged(r agent.Reply, now time.Time) (text string, blocks []slack.Block) {
+	if r.At != nil {
+		now = *r.At
+	}
 	outcome := s.outcome(r, now)
 	told := ""
 	if parts := messages(rendered(r.Told), textLimit); len(parts) > 0 {

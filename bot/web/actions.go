@@ -12,6 +12,7 @@ import (
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // actID is the form of the ids that the page gives to what a person does. The same id twice is done once.
@@ -105,6 +106,33 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "a card is decided by approve, deny, edit or answer")
 		return
 	}
+	s.admit(w, r, e, false)
+}
+
+// judge takes a button of a notify card.
+func (s *Server) judge(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		act
+		Card string            `json:"card"`
+		Said schedule.Feedback `json:"said"`
+		Span schedule.Span     `json:"span"` // of a snooze
+	}
+	if !readBody(w, r, &body) {
+		return
+	}
+	e, ok := s.event(w, body.act)
+	if !ok {
+		return
+	}
+	if body.Card == "" || len(body.Card) > memory.MaxID {
+		refuse(w, http.StatusBadRequest, "say which message is meant")
+		return
+	}
+	if err := body.Said.Check(body.Span); err != nil {
+		refuse(w, http.StatusBadRequest, "%s", err)
+		return
+	}
+	e.Feedback = &bot.Feedback{Card: body.Card, Said: body.Said, Span: body.Span}
 	s.admit(w, r, e, false)
 }
 

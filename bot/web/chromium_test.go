@@ -233,6 +233,8 @@ func TestPage(t *testing.T) {
 	page.sees(".ping", "Ping: stretch")
 	page.sees(".ping strong", "stretch")
 
+	page.judges(p)
+
 	second := newPage(t, browser, "http://"+p.server.Address()+"/")
 	second.sees(".said", "write notes.md saying buy milk")
 	second.types("how full is the disk?")
@@ -243,6 +245,20 @@ func TestPage(t *testing.T) {
 	page.shoot("06-conversation")
 	page.scheme("dark")
 	page.shoot("07-dark")
+}
+
+// judges says what it makes of two pings.
+func (page *page) judges(p *program) {
+	page.t.Helper()
+	p.ping("stretch", "Time to **stretch** again.")
+	page.sees(".ping:last-of-type", "Useful")
+	page.press(".ping:last-of-type", "Less of this")
+	page.sees(".ping .outcome", "stretch speaks to you at most every hour")
+	p.ping("drink", "Time to drink.")
+	page.press(".ping:last-of-type", "Snooze")
+	page.press(".ping:last-of-type", "For 4 hours")
+	page.sees(".ping:last-of-type .outcome", "Snoozed until ")
+	page.shoot("05-ping")
 }
 
 // denies refuses a deletion with a reason, by keyboard.

@@ -123,6 +123,12 @@ func TestGuards(t *testing.T) {
 		{"an edit to null", "POST", "/api/decide", `{"id":"abcdefgh","card":"x","verdict":"edit","arguments":"null"}`, both(), 422},
 		{"an edit to a list", "POST", "/api/decide", `{"id":"abcdefgh","card":"x","verdict":"edit","arguments":"[]"}`, both(), 422},
 
+		{"no message", "POST", "/api/judge", `{"id":"abcdefgh","said":"less"}`, both(), 400},
+		{"no feedback", "POST", "/api/judge", `{"id":"abcdefgh","card":"x"}`, both(), 400},
+		{"another feedback", "POST", "/api/judge", `{"id":"abcdefgh","card":"x","said":"more"}`, both(), 400},
+		{"a snooze for ever", "POST", "/api/judge", `{"id":"abcdefgh","card":"x","said":"snooze","span":"ever"}`, both(), 400},
+		{"feedback of another origin", "POST", "/api/judge", `{"id":"abcdefgh","card":"x","said":"less"}`, with("Origin", "http://evil.example"), 403},
+
 		{"GET at say", "GET", "/api/say", "", both(), 405},
 		{"POST at the page", "POST", "/", "{}", both(), 405},
 		{"nothing there", "GET", "/wp-admin", "", both(), 404},

@@ -77,6 +77,9 @@ func (l line) identity() string {
 	case agent.Approval, agent.Ask, agent.DecidedMark:
 		return fmt.Sprint(l.Kind, " ", l.ID)
 	case agent.Notify:
+		if l.ID != "" {
+			return fmt.Sprint(l.Kind, " ", l.ID)
+		}
 		return fmt.Sprint(l.Kind, " ", l.Heartbeat, " ", l.Text)
 	}
 	return ""

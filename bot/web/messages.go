@@ -188,7 +188,7 @@ func (c *call) take(r agent.Reply) (done bool) {
 		c.last = &r
 		return command && (r.Turn == "" || r.ID != "")
 	case agent.DecidedMark:
-		c.mine = true
+		c.mine = c.mine || !r.IsFeedback()
 	case agent.SteerMark:
 		if r.ID == c.event.ID {
 			c.stored = true

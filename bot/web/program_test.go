@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"nudge/agent"
 	"nudge/agent/model"
@@ -16,6 +17,7 @@ import (
 	"nudge/bot"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/schedule"
 )
 
 // program is what stands around the adapters in the real one: a hub, an agent with the built-in model and the usual
@@ -140,6 +142,27 @@ func (p *program) tell(r agent.Reply) {
 		p.t.Fatal(err)
 	}
 	p.hub.Outgoing()
+}
+
+// ping lets a heartbeat tell the person something.
+func (p *program) ping(heartbeat, text string) (card string) {
+	p.t.Helper()
+	now := time.Now()
+	err := p.store.Update(context.Background(), func(tx memory.Tx) (err error) {
+		card, err = schedule.AddCard(tx, schedule.Card{
+			Person: string(me.ID), Heartbeat: heartbeat, Address: home, Session: home, Text: text, Tick: now, Told: now,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = agent.Tell(tx, home, agent.Note{Heartbeat: heartbeat, Text: text, Card: card}, "normal", heartbeat)
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.hub.Outgoing()
+	return card
 }
 
 // write writes a file of the workspace.

@@ -107,6 +107,10 @@ func (r *rig) Press(_ agent.Person, _ bottest.Place, d agent.Decision) {
 	r.enqueue("/api/decide", map[string]any{"card": d.Card, "verdict": d.Verdict, "text": d.Text, "arguments": string(d.Arguments)})
 }
 
+func (r *rig) Judge(_ agent.Person, _ bottest.Place, _ string, f bot.Feedback) {
+	r.enqueue("/api/judge", map[string]any{"card": f.Card, "said": f.Said, "span": f.Span})
+}
+
 func (r *rig) Stop(agent.Person, bottest.Place) { r.enqueue("/api/stop", map[string]any{}) }
 
 func (r *rig) Redeliver() {
@@ -140,7 +144,9 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 	var lines []bottest.Line
 	for _, l := range r.tab.shown() {
 		switch l.Kind {
-		case agent.Final, agent.Notify, agent.Notice, agent.Fault:
+		case agent.Notify:
+			lines = append(lines, bottest.Line{Text: l.Text, Card: &bottest.Card{ID: l.ID, Open: l.ID != ""}})
+		case agent.Final, agent.Notice, agent.Fault:
 			lines = append(lines, bottest.Line{Text: l.Text})
 		case agent.Approval, agent.Ask:
 			text := strings.Join(append([]string{l.Tool, l.Shown, l.Text}, l.Labels...), "\n")
@@ -149,6 +155,9 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 			for _, line := range lines {
 				if line.Card != nil && line.Card.ID == l.ID {
 					line.Card.Open, line.Card.Outcome = false, string(l.Decision)+" by "+l.By
+					if l.IsFeedback() {
+						line.Card.Outcome = l.Text
+					}
 				}
 			}
 		}

@@ -176,6 +176,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/api/sessions", s.only(http.MethodGet, s.signedIn(s.sessions)))
 	mux.HandleFunc("/api/say", s.only(http.MethodPost, s.own(s.say)))
 	mux.HandleFunc("/api/decide", s.only(http.MethodPost, s.own(s.decide)))
+	mux.HandleFunc("/api/judge", s.only(http.MethodPost, s.own(s.judge)))
 	mux.HandleFunc("/api/stop", s.only(http.MethodPost, s.own(s.stop)))
 	mux.HandleFunc("/api/messages", s.bearer(s.message))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"nudge/agent"
+	"nudge/bot"
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // shownLines is how many lines of a session a tab gets when it comes in.
@@ -61,9 +63,31 @@ func addTranscript(shot *snapshot, tx memory.Tx, _ string) error {
 	if err != nil {
 		return err
 	}
-	shot.Lines = make([]line, len(replies))
-	for i, r := range replies {
-		shot.Lines[i] = lineOf(r, "")
+	shot.Lines = make([]line, 0, len(replies))
+	for _, r := range replies {
+		shot.Lines = append(shot.Lines, lineOf(r, ""))
+		if r.Kind != agent.Notify {
+			continue
+		}
+		if err := shot.addFeedback(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFeedback adds what the person said of the notify card that is the last line. One that cannot be judged any more gets no
+// buttons.
+func (shot *snapshot) addFeedback(tx memory.Tx) error {
+	told := &shot.Lines[len(shot.Lines)-1]
+	card, found, err := schedule.LoadCard(tx, told.ID)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		told.ID = ""
+	case card.Said != "":
+		shot.Lines = append(shot.Lines, lineOf(bot.FeedbackMark(card), ""))
 	}
 	return nil
 }
@@ -102,7 +126,12 @@ func addMail(shot *snapshot, tx memory.Tx, _ string) error {
 		}
 		switch {
 		case m.Note != nil:
-			shot.Lines = append(shot.Lines, lineOf(agent.Reply{Kind: agent.Notify, Session: shot.Session, Heartbeat: m.Note.Heartbeat, Text: m.Note.Text}, ""))
+			shot.Lines = append(shot.Lines, lineOf(agent.Reply{
+				Kind: agent.Notify, Session: shot.Session, ID: m.Note.Card, Heartbeat: m.Note.Heartbeat, Text: m.Note.Text,
+			}, ""))
+			if err := shot.addFeedback(tx); err != nil {
+				return err
+			}
 		case m.Provenance == agent.Human && m.Text != "":
 			said := agent.Reply{Kind: agent.Said, Session: shot.Session, ID: m.ID, By: string(m.From.ID), Text: m.Text}
 			if m.Steer {

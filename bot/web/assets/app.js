@@ -313,7 +313,7 @@ function bracket(text, from) {
 // ---- the log ----
 
 // state is what the page knows of the conversation.
-const state = { session: '', number: 1, working: false, waiting: false, turn: '', parcels: new Set(), said: new Map(), receipts: new Map(), cards: new Map(), plans: new Map(), steps: null, unseen: 0 };
+const state = { session: '', number: 1, working: false, waiting: false, turn: '', parcels: new Set(), said: new Map(), receipts: new Map(), cards: new Map(), pings: new Map(), plans: new Map(), steps: null, unseen: 0 };
 
 const log = $('log'), scroll = $('scroll'), words = $('words');
 
@@ -336,7 +336,7 @@ function add(node, own = false) {
 
 function clearLog() {
   log.replaceChildren();
-  for (const part of [state.parcels, state.said, state.receipts, state.cards, state.plans]) part.clear();
+  for (const part of [state.parcels, state.said, state.receipts, state.cards, state.pings, state.plans]) part.clear();
   state.steps = null;
 }
 
@@ -357,7 +357,7 @@ function show(line, live) {
     case 'notice': (line.choices ? card : notice)(line, from, live); break;
     case 'error': fault(line, from, live); break;
     case 'approval': case 'ask': card(line, from, live); break;
-    case 'decided': decided(line); break;
+    case 'decided': (line.heartbeat ? judged : decided)(line); break;
     case 'steer': receipt(line.id, line.state, line.step); break;
     case 'waiting': if (live) { working(false, true); loadSessions(); } break;
     case 'settled': settled(line, live); break;
@@ -453,8 +453,62 @@ function final(line, from) {
 }
 
 function ping(line, live) {
-  add(make('article', { class: 'ping' }, make('h3', {}, bell(), 'Ping: ' + (line.heartbeat || 'heartbeat')), markdown(line.text || '')));
+  if (line.id && state.pings.has(line.id)) return;
+  const node = make('article', { class: 'ping' }, make('h3', {}, bell(), 'Ping: ' + (line.heartbeat || 'heartbeat')), markdown(line.text || ''));
+  if (line.id) {
+    const entry = { line, node, foot: make('div', { class: 'foot' }), fault: make('div', { class: 'fault', role: 'alert' }) };
+    state.pings.set(line.id, entry);
+    node.append(entry.foot, entry.fault);
+    feedbackFoot(entry);
+  }
+  add(node);
   if (live) unseen();
+}
+
+// feedbackFoot asks what the person makes of a ping.
+function feedbackFoot(entry) {
+  entry.foot.replaceChildren(make('div', { class: 'buttons' },
+    button('Useful', '', () => judge(entry, { said: 'useful' })),
+    button('Less of this', '', () => judge(entry, { said: 'less' })),
+    button('Snooze', '', () => snoozeFoot(entry))));
+}
+
+const spans = [['1h', 'For an hour'], ['4h', 'For 4 hours'], ['tomorrow', 'Until tomorrow, 09:00']];
+
+function snoozeFoot(entry) {
+  const back = () => { feedbackFoot(entry); entry.foot.querySelector('button:last-child').focus(); };
+  const menu = make('div', { class: 'buttons', role: 'group', 'aria-label': 'Snooze' },
+    ...spans.map(([span, text]) => button(text, '', () => judge(entry, { said: 'snooze', span }))), button('Back', 'plain', back));
+  onEscape(menu, back);
+  entry.foot.replaceChildren(menu);
+  menu.firstElementChild.focus();
+}
+
+// judge sends what the person makes of a ping. What that changes is told by the stream, in every tab.
+async function judge(entry, feedback) {
+  const controls = entry.foot.querySelectorAll('button');
+  const enable = () => controls.forEach(c => { c.disabled = false; });
+  entry.fault.textContent = '';
+  entry.held = entry.node.contains(document.activeElement);
+  controls.forEach(c => { c.disabled = true; });
+  try {
+    await post('/api/judge', { id: newID(), card: entry.line.id, ...feedback });
+    setTimeout(enable, 1500); // a refusal comes as a line of its own
+  } catch (err) {
+    enable();
+    entry.fault.textContent = err.message;
+  }
+}
+
+// judged shows what the person said of a ping last, and what that changes.
+function judged(line) {
+  const entry = state.pings.get(line.id);
+  if (!entry) return;
+  const inside = entry.node.contains(document.activeElement) || (entry.held && document.activeElement === document.body);
+  const at = line.at ? ' (' + timeText(line.at) + ')' : '';
+  entry.fault.textContent = '';
+  entry.foot.replaceChildren(make('p', { class: 'outcome', role: 'status', dir: 'auto', text: line.text + at }));
+  if (inside) words.focus();
 }
 
 function bell() {
