@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	platform string
 	slash    string
+	edits    bool
 	doubt    bot.Doubt
 	home     string                                           // if set, the only conversation that it serves
 	fail     func(d bot.Delivery, try int) error              // if set, may refuse the nth try of a delivery
@@ -46,7 +47,9 @@ func (f *fake) Platform() string { return f.platform }
 
 func (f *fake) Serves(address string) bool { return f.home == "" || address == f.home }
 
-func (f *fake) Abilities() bot.Abilities { return bot.Abilities{Slash: f.slash, Doubt: f.doubt} }
+func (f *fake) Abilities() bot.Abilities {
+	return bot.Abilities{Slash: f.slash, Edits: f.edits, Doubt: f.doubt}
+}
 
 func (f *fake) Listen(ctx context.Context, in bot.Receiver) error {
 	f.once.Do(func() { close(f.listens) })

@@ -178,7 +178,7 @@ func (h *Hub) changes(j schedule.Judged, e Event) string {
 		if j.Bounded {
 			said = []string{fmt.Sprintf("%s speaks to you at most %s already; that is the least.", c.Heartbeat, schedule.Every(j.Least))}
 		}
-		said = append(said, fmt.Sprintf("Undo: %s", h.word(c.Address, "useful "+c.Heartbeat)))
+		said = append(said, fmt.Sprintf("Take it back: %s", h.word(c.Address, "useful "+c.Heartbeat)))
 	case schedule.Useful:
 		said = []string{"Noted as useful."}
 		switch {
@@ -222,7 +222,7 @@ func (h *Hub) snooze(ctx context.Context, e Event, rest string) (Admission, erro
 		}
 		if name == "" {
 			err := schedule.SnoozeAll(tx, string(e.From.ID), until, e.at())
-			return agent.Reply{Kind: agent.Notice, Text: h.snoozeText(e, "nothing is said to you unasked", until)}, err
+			return agent.Reply{Kind: agent.Notice, Text: h.snoozeText(e, "", until)}, err
 		}
 		beat, err := schedule.Load(tx, name)
 		if errors.Is(err, schedule.ErrNoHeartbeat) || err == nil && !slices.Contains(beat.For, string(e.From.ID)) {
@@ -231,16 +231,21 @@ func (h *Hub) snooze(ctx context.Context, e Event, rest string) (Admission, erro
 		if err == nil {
 			err = schedule.SnoozeOne(tx, string(e.From.ID), name, until, e.at())
 		}
-		return agent.Reply{Kind: agent.Notice, Text: h.snoozeText(e, name+" says nothing to you", until)}, err
+		return agent.Reply{Kind: agent.Notice, Text: h.snoozeText(e, name, until)}, err
 	})
 }
 
-func (h *Hub) snoozeText(e Event, what string, until time.Time) string {
+// snoozeText says until when everything, or one heartbeat, is snoozed now.
+func (h *Hub) snoozeText(e Event, heartbeat string, until time.Time) string {
+	who, what, undo := "Nothing is snoozed any more", "nothing is said to you unasked", "snooze off"
+	if heartbeat != "" {
+		who, what, undo = heartbeat+" may speak to you again", heartbeat+" says nothing to you", "snooze off "+heartbeat
+	}
 	if until.IsZero() {
-		return "Nothing is snoozed any more; what was held back comes now, if it is still so."
+		return who + "; what was held back comes now, if it is still so."
 	}
 	return fmt.Sprintf("Snoozed until %s: %s before that, and what is true then comes then. Undo: %s",
-		localTime(until, zoneOf(e.From)), what, h.word(e.Address, "snooze off"))
+		localTime(until, zoneOf(e.From)), what, h.word(e.Address, undo))
 }
 
 // snoozed says what is snoozed now.

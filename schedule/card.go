@@ -74,7 +74,7 @@ func AddCard(tx memory.Tx, c Card) (id string, err error) {
 }
 
 func cardID(told time.Time, suffix string) string {
-	return fmt.Sprintf("n%011x%s", max(0, told.UnixMilli()), suffix)
+	return fmt.Sprintf("n%014x%s", max(0, told.UnixMicro()), suffix)
 }
 
 func (c Card) put(tx memory.Tx) error { return putJSON(tx.Table(tableCards), c.ID, c) }

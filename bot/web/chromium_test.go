@@ -237,6 +237,8 @@ func TestPage(t *testing.T) {
 
 	second := newPage(t, browser, "http://"+p.server.Address()+"/")
 	second.sees(".said", "write notes.md saying buy milk")
+	second.sees(".ping .outcome", "stretch speaks to you at most every hour")
+	second.sees(".ping:last-of-type .outcome", "Snoozed until ")
 	second.types("how full is the disk?")
 	page.sees(".said", "how full is the disk?")
 	page.sees(".final", "43%")

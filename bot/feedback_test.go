@@ -1,0 +1,334 @@
+package bot_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nudge/agent"
+	"nudge/bot"
+	"nudge/memory"
+	"nudge/memory/memorytest"
+	"nudge/schedule"
+)
+
+// monday is when Ann says what she makes of things: 13:00 of the last of November in Berlin.
+var monday = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func disk(people ...string) schedule.Heartbeat {
+	return schedule.Heartbeat{
+		Name: "disk", Cron: "@every 1h", For: people, Prompt: "Look at the disk.", Condition: schedule.Spec{Kind: "command", Run: []string{"x"}},
+	}
+}
+
+// pings counts them, so that each comes later than those before.
+var pings atomic.Int64
+
+// ping lets heartbeat disk tell somebody something.
+func ping(t *testing.T, store memory.Store, person agent.PersonID, text string) (card string) {
+	t.Helper()
+	home := person.Home()
+	err := store.Update(context.Background(), func(tx memory.Tx) error {
+		if err := schedule.Save(tx, disk(string(ann.ID), string(bob.ID)), monday); err != nil {
+			return err
+		}
+		session, err := agent.SessionOf(tx, home)
+		if err != nil {
+			return err
+		}
+		card, err = schedule.AddCard(tx, schedule.Card{
+			Person: string(person), Heartbeat: "disk", Address: home, Session: session, Text: text, Tick: monday, Told: monday.Add(time.Duration(pings.Add(1)) * time.Second),
+		})
+		if err != nil {
+			return err
+		}
+		_, err = agent.Tell(tx, home, agent.Note{Heartbeat: "disk", Text: text, Card: card}, "normal", "disk")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return card
+}
+
+func (s *stage) ping(person agent.PersonID, text string) (card string) {
+	s.Helper()
+	card = ping(s.T, s.store, person, text)
+	s.hub.Outgoing()
+	s.rest()
+	return card
+}
+
+// press is a button of a notify card.
+func (s *stage) press(from agent.Person, address, card string, said schedule.Feedback, span schedule.Span) bot.Event {
+	e := s.event("")
+	e.From, e.Address, e.At = from, address, monday
+	e.Feedback = &bot.Feedback{Card: card, Said: said, Span: span}
+	return e
+}
+
+func attention(t *testing.T, store memory.Store, person agent.PersonID) (a schedule.Attention) {
+	t.Helper()
+	err := store.View(context.Background(), func(tx memory.Tx) (err error) {
+		a, err = schedule.LoadAttention(tx, string(person))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestFeedbackSettlesTheCard(t *testing.T) {
+	f := newFake()
+	f.edits = true
+	looks := 0
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}, Rescheduled: func() { looks++ }}, f)
+	card := s.ping(ann.ID, "It fills *up*.")
+	said := f.all()
+	told := said[len(said)-1]
+	if !told.TakesFeedback() || told.ID != card || told.Heartbeat != "disk" {
+		t.Fatalf("said %+v", told)
+	}
+	receipt := fmt.Sprint("receipt-", len(said))
+	for i, row := range []struct {
+		said schedule.Feedback
+		span schedule.Span
+		text string
+	}{
+		{schedule.Snooze, schedule.TillTomorrow, "Snoozed until Tue 1 Dec 09:00 CET: nothing is said to you unasked before that, and what is true then comes then. Undo: /snooze off"},
+		{schedule.Snooze, schedule.AnHour, "Snoozed until Mon 30 Nov 14:00 CET: nothing is said to you unasked before that, and what is true then comes then. Undo: /snooze off"},
+		{schedule.Less, "", "Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk The snooze is lifted."},
+		{schedule.Less, "", "Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk The snooze is lifted."},
+		{schedule.Useful, "", "Noted as useful."},
+	} {
+		e := s.press(ann, annHome, card, row.said, row.span)
+		before := len(f.all())
+		if got := s.receive(e); got != bot.Taken {
+			t.Errorf("%d: the press is %v", i, got)
+		}
+		if got := s.receive(e); got != bot.Repeat {
+			t.Errorf("%d: the redelivered press is %v", i, got)
+		}
+		marks := f.all()[before:]
+		if len(marks) != 1 {
+			t.Fatalf("%d: %d things were said", i, len(marks))
+		}
+		m := marks[0]
+		if m.Kind != agent.DecidedMark || !m.IsFeedback() || m.Text != row.text || m.Earlier != receipt || m.Told != "It fills *up*." ||
+			m.Decision != agent.Verdict(row.said) || m.By != string(ann.ID) || m.Address != annHome || !m.At.Equal(monday) {
+			t.Errorf("%d: said %+v, want %q", i, m, row.text)
+		}
+		if bot.DecidedText(m.Reply) != row.text {
+			t.Errorf("%d: the card says %q", i, bot.DecidedText(m.Reply))
+		}
+	}
+	if looks != 10 {
+		t.Errorf("the clock was told to look %d times", looks)
+	}
+	if n := len(s.model.Requests()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+func TestFeedbackWithoutEditsIsANotice(t *testing.T) {
+	s, f := newStage(t, "")
+	card := s.ping(ann.ID, "It fills up.")
+	s.receive(s.press(ann, annHome, card, schedule.Less, ""))
+	said := f.all()
+	if last := said[len(said)-1]; last.Kind != agent.Notice || last.Text != "Less of this: disk speaks to you at most every 2 hours. Take it back: nudge useful disk" {
+		t.Errorf("said %+v", last)
+	}
+}
+
+func TestOnlyWhoWasToldGivesFeedback(t *testing.T) {
+	f := newFake()
+	f.edits = true
+	s := serve(t, openStore(t), bot.Config{Allow: []string{string(ann.ID), string(bob.ID)}}, f)
+	card := s.ping(ann.ID, "It fills up.")
+	s.receive(s.press(bob, annHome, card, schedule.Snooze, schedule.AnHour))
+	s.receive(s.press(bob, "chat:T:C:1", card, schedule.Less, ""))
+	if got := s.receive(s.press(agent.Person{ID: "chat:eve"}, annHome, card, schedule.Less, "")); got != bot.Refused {
+		t.Errorf("a stranger's press is %v", got)
+	}
+	if got := f.texts(annHome); got != "It fills up." {
+		t.Errorf("Ann reads %q", got)
+	}
+	refusals := 0
+	for _, d := range f.all() {
+		if strings.HasPrefix(d.Text, "This is not yours to decide: ") && d.To == bob.ID && (d.Address == bobHome || d.Address == "chat:T:C:1") {
+			refusals++
+		}
+	}
+	if refusals != 2 || !reflect.DeepEqual(attention(t, s.store, ann.ID), schedule.Attention{}) || !reflect.DeepEqual(attention(t, s.store, bob.ID), schedule.Attention{}) {
+		t.Errorf("%d refusals", refusals)
+	}
+	s.receive(s.press(ann, annHome, "n1", schedule.Less, ""))
+	s.receive(s.press(ann, annHome, card, schedule.Snooze, "2h"))
+	if got := f.texts(annHome); got != "It fills up.|This message is too old, or was erased, so nothing was done. /snooze still works.|Nothing was done: a snooze lasts 1h, 4h or until tomorrow." {
+		t.Errorf("Ann reads %q", got)
+	}
+}
+
+// TestFeedbackSurvivesCrashes lets every write of a press crash, before and after it. The platform delivers it again.
+func TestFeedbackSurvivesCrashes(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := 1; ; n++ {
+			crashed := true
+			t.Run(fmt.Sprintf("write %d, kept %v", n, after), func(t *testing.T) { crashed = pressCrashing(t, n, after) })
+			if !crashed {
+				if n < 2 {
+					t.Error("a press writes nothing")
+				}
+				break
+			}
+		}
+	}
+}
+
+func pressCrashing(t *testing.T, n int, after bool) bool {
+	whole := openStore(t)
+	store := memorytest.NewFaulty(whole)
+	card := ping(t, whole, ann.ID, "It fills up.")
+	f := newFake()
+	f.edits = true
+	s := serve(t, store, bot.Config{Allow: []string{"chat:*"}, FirstWait: time.Millisecond, Grace: time.Millisecond}, f)
+	s.rest()
+	store.FailAt(store.Count()+n, after)
+	e := s.press(ann, annHome, card, schedule.Less, "")
+	_, err := s.hub.Receive(context.Background(), e)
+	if err == nil {
+		s.drainOrCrash(store)
+	}
+	select {
+	case <-store.Crashed():
+	default:
+		return false
+	}
+	s.end()
+	store.Revive()
+	again := newFake()
+	again.edits = true
+	s = serve(t, store, bot.Config{Allow: []string{"chat:*"}}, again)
+	s.receive(e)
+	marks := 0
+	for _, d := range append(f.all(), again.all()...) {
+		if d.IsFeedback() {
+			marks++
+		}
+	}
+	taste := attention(t, store, ann.ID).Tastes["disk"]
+	if taste == nil || taste.Less != 1 || taste.Asked != 1 || marks == 0 {
+		t.Errorf("after a crash, pressed again: %+v, and %d marks", taste, marks)
+	}
+	return true
+}
+
+// drainOrCrash waits until everything was said, or the store has crashed: then it cannot be noted that something was.
+func (s *stage) drainOrCrash(store *memorytest.Faulty) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-store.Crashed():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := s.hub.Drain(ctx, nil)
+	if err != nil && ctx.Err() == nil {
+		s.Error(err)
+	}
+	cancel()
+	<-ended
+}
+
+func TestSnoozeCommand(t *testing.T) {
+	s, f := newStage(t, "/")
+	say := func(text, want string) {
+		t.Helper()
+		e := s.event(text)
+		e.At = monday
+		before := len(f.all())
+		s.receive(e)
+		said := f.all()[before:]
+		if len(said) != 1 || string(said[0].Kind)+" "+said[0].Text != want {
+			t.Errorf("%q was answered %+v, want %q", text, said, want)
+		}
+	}
+	say("/less", "error No heartbeat has told you anything yet.")
+	say("/useful disk", `error No heartbeat "disk" has told you anything. /heartbeats lists yours.`)
+	say("/snooze 4h disk", `error No heartbeat "disk" wakes me for you. /heartbeats lists those that do.`)
+	s.ping(bob.ID, "It fills up.")
+	say("/less disk", `error No heartbeat "disk" has told you anything. /heartbeats lists yours.`)
+	s.ping(ann.ID, "It fills up.")
+	say("/snooze", "notice Nothing is snoozed.")
+	usage := "error Say how long: /snooze 1h, /snooze 4h or /snooze tomorrow, perhaps with the name of a heartbeat; /snooze off ends it."
+	say("/snooze 2h", usage)
+	say("/snooze disk", usage)
+	say("/snooze 1h", "notice Snoozed until Mon 30 Nov 14:00 CET: nothing is said to you unasked before that, and what is true then comes then. Undo: /snooze off")
+	say("/snooze Tomorrow disk", "notice Snoozed until Tue 1 Dec 09:00 CET: disk says nothing to you before that, and what is true then comes then. Undo: /snooze off disk")
+	say("/snooze", "notice Nothing is said to you unasked until Mon 30 Nov 14:00 CET.\ndisk says nothing to you until Tue 1 Dec 09:00 CET.")
+	say("/less", "notice Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk")
+	say("/less disk", "notice Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk")
+	say("/heartbeats", "notice disk  @every 1h, on command: Look at the disk.  (snoozed until Tuesday 1 December 2026 at 09:00 CET; "+
+		"at most every 2 hours, so not before Monday 30 November 2026 at 15:00 CET)")
+	s.ping(ann.ID, "It fills up more.")
+	say("/less disk", "notice Less of this: disk speaks to you at most every 4 hours. Take it back: /useful disk")
+	say("/snooze off disk", "notice disk may speak to you again; what was held back comes now, if it is still so.")
+	say("/snooze", "notice Nothing is said to you unasked until Mon 30 Nov 14:00 CET.")
+	say("/snooze off", "notice Nothing is snoozed any more; what was held back comes now, if it is still so.")
+	say("/snooze", "notice Nothing is snoozed.")
+	s.ping(ann.ID, "It fills up.")
+	say("/useful", "notice Noted as useful. disk speaks to you at most every 2 hours.")
+	s.ping(ann.ID, "It fills up.")
+	say("/useful", "notice Noted as useful. disk speaks to you as often as it did at first.")
+	say("/heartbeats", "notice disk  @every 1h, on command: Look at the disk.  (useful 2 times)")
+	if n := len(s.model.Requests()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+func TestASpokenSnooze(t *testing.T) {
+	s, f := newStage(t, "")
+	e := s.event("nudge snooze tomorrow")
+	e.At, e.From = monday, agent.Person{ID: ann.ID} // whose zone is not known
+	s.receive(e)
+	if got := f.texts(annHome); !strings.HasPrefix(got, "Snoozed until Tue 1 Dec 09:00 UTC: ") || !strings.HasSuffix(got, "Undo: nudge snooze off") {
+		t.Errorf("answered %q", got)
+	}
+}
+
+func TestErasedCardsTakeNoFeedback(t *testing.T) {
+	f := newFake()
+	f.edits = true
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	s.answered(f, "hello")
+	card := s.ping(ann.ID, "It fills up.")
+	s.receive(s.press(ann, annHome, card, schedule.Less, ""))
+	s.answered(f, "/sessions erase 1 yes")
+	if got := f.texts(annHome); !strings.Contains(got, "1 notify card") || !strings.Contains(got, "1 card receipt") {
+		t.Errorf("it removed %q", got)
+	}
+	before := len(f.all())
+	s.receive(s.press(ann, annHome, card, schedule.Useful, ""))
+	if said := f.all()[before:]; len(said) != 1 || !strings.HasPrefix(said[0].Text, "This message is too old, or was erased") {
+		t.Errorf("said %+v", said)
+	}
+	err := s.store.View(context.Background(), func(tx memory.Tx) error {
+		left, err := schedule.Cards(tx, func(schedule.Card) bool { return true })
+		if len(left) != 0 {
+			t.Errorf("left: %+v", left)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
