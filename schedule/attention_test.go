@@ -297,7 +297,7 @@ func TestForgetPerson(t *testing.T) {
 
 // TestFeedbackWalk holds random feedback against a plain model: what counts of a card is what was said of it last.
 func TestFeedbackWalk(t *testing.T) {
-	for range 200 {
+	for range 20 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 1))
 		d := newDesk(t, beat("disk", "yes"), beat("mail", "yes"))

@@ -344,7 +344,7 @@ func TestWhoCannotBeLookedUpIsNotWoken(t *testing.T) {
 // TestHoldWalk lets people snooze, judge and lift at random while conditions come and go, with stops of the clock. Nobody is
 // woken while they want to be left alone, and what is still so in the end has been told to everybody.
 func TestHoldWalk(t *testing.T) {
-	for range 10 {
+	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { holdWalk(t, rand.New(rand.NewPCG(seed, 2))) })
@@ -382,7 +382,7 @@ func holdWalk(t *testing.T, random *rand.Rand) {
 	h.Cron, h.For = "*/10 * * * *", people
 	r.save(h)
 	r.start()
-	for range 150 {
+	for range 90 {
 		person := people[random.IntN(len(people))]
 		switch random.IntN(8) {
 		case 0:

@@ -28,6 +28,8 @@ type personDocument struct {
 	Exported time.Time `json:"exported"`
 	agent.PersonExport
 	Heartbeats  []ownHeartbeat   `json:"heartbeats"`            // that wake the person, or that they made
+	Snoozed     time.Time        `json:"snoozed,omitzero"`      // they are not spoken to unasked before it
+	Told        []ownTold        `json:"told,omitempty"`        // by heartbeats in the last 90 days, oldest first
 	Undelivered []bot.DeadLetter `json:"undelivered,omitempty"` // said to them and given up, newest first
 }
 
@@ -46,6 +48,22 @@ type ownHeartbeat struct {
 	Wakes     bool           `json:"wakes_you,omitempty"`
 	Paused    string         `json:"paused,omitempty"` // why
 	Ended     string         `json:"ended,omitempty"`  // why
+	// What they said of it: Snoozed like that of the document, how often it was useful, and how long at least it lets them be
+	// since they asked for less.
+	Snoozed time.Time `json:"snoozed,omitzero"`
+	Useful  int       `json:"useful,omitempty"`
+	Less    string    `json:"at_most,omitempty"`
+}
+
+// ownTold is what a heartbeat told the person, and what they said of it.
+type ownTold struct {
+	Heartbeat string            `json:"heartbeat"`
+	At        time.Time         `json:"at"`
+	Text      string            `json:"text"`
+	Said      schedule.Feedback `json:"said,omitempty"`
+	SaidAt    time.Time         `json:"said_at,omitzero"`
+	Until     time.Time         `json:"until,omitzero"` // of a snooze
+	Answer    string            `json:"answer,omitempty"`
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -171,6 +189,10 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 		return personDocument{}, err
 	}
 	doc := personDocument{Exported: time.Now().UTC(), PersonExport: kept, Heartbeats: []ownHeartbeat{}}
+	attention, err := exportTold(tx, person, &doc)
+	if err != nil {
+		return personDocument{}, err
+	}
 	beats, err := schedule.List(tx)
 	if err != nil {
 		return personDocument{}, err
@@ -182,6 +204,12 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 		}
 		if beat.Made {
 			beat.Condition = &b.Condition
+		}
+		if taste := attention.Tastes[b.Name]; taste != nil {
+			beat.Snoozed, beat.Useful = taste.Snoozed, taste.Useful
+			if cooldown := taste.Cooldown(); cooldown > 0 {
+				beat.Less = schedule.Every(cooldown)
+			}
 		}
 		if beat.Made || beat.Wakes {
 			doc.Heartbeats = append(doc.Heartbeats, beat)
@@ -200,10 +228,26 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 			doc.Undelivered = append(doc.Undelivered, l)
 		}
 	}
-	if kept.Empty() && len(doc.Heartbeats)+len(doc.Undelivered) == 0 {
+	if kept.Empty() && len(doc.Heartbeats)+len(doc.Undelivered)+len(doc.Told) == 0 && doc.Snoozed.IsZero() {
 		return personDocument{}, fmt.Errorf("nothing is kept of %s; an id is such as terminal:ann or slack:T1:U1, and `nudge sessions` shows those of whom there is something", person)
 	}
 	return doc, nil
+}
+
+// exportTold adds what heartbeats told a person and what they said of that.
+func exportTold(tx memory.Tx, person agent.PersonID, doc *personDocument) (schedule.Attention, error) {
+	attention, err := schedule.LoadAttention(tx, string(person))
+	if err != nil {
+		return attention, err
+	}
+	doc.Snoozed = attention.Snoozed
+	cards, err := schedule.Cards(tx, func(c schedule.Card) bool { return c.Person == string(person) })
+	for _, c := range cards {
+		doc.Told = append(doc.Told, ownTold{
+			Heartbeat: c.Heartbeat, At: c.Told, Text: c.Text, Said: c.Said, SaidAt: c.SaidAt, Until: c.Until, Answer: c.Answer,
+		})
+	}
+	return attention, err
 }
 
 // markdown is the document for reading, in the person's time.
@@ -224,7 +268,22 @@ func (d personDocument) markdown() string {
 				fmt.Fprintf(&b, " (%s: %s)", why[0], why[1])
 			}
 		}
+		if h.Less != "" {
+			fmt.Fprintf(&b, " (you asked for less: at most %s)", h.Less)
+		}
 		fmt.Fprintf(&b, "\n> %s\n", strings.ReplaceAll(h.Prompt, "\n", "\n> "))
+	}
+	if len(d.Told) > 0 {
+		b.WriteString("\n## Told to you unasked\n")
+	}
+	for _, t := range d.Told {
+		fmt.Fprintf(&b, "\n**%s**, %s\n> %s\n", t.Heartbeat, t.At.In(zone).Format("2006-01-02 15:04"), strings.ReplaceAll(t.Text, "\n", "\n> "))
+		if t.Said != "" {
+			fmt.Fprintf(&b, "\nYou said, %s: %s. %s\n", t.SaidAt.In(zone).Format("2006-01-02 15:04"), t.Said, t.Answer)
+		}
+	}
+	if !d.Snoozed.IsZero() {
+		fmt.Fprintf(&b, "\nSnoozed until %s.\n", d.Snoozed.In(zone).Format("2006-01-02 15:04"))
 	}
 	if len(d.Undelivered) > 0 {
 		b.WriteString("\n## Said to you and not delivered\n")

@@ -126,6 +126,17 @@ func newArchive(t *testing.T, config string) place {
 				return err
 			}
 		}
+		for person, text := range map[string]string{"terminal:ann": "the plover-1172 has landed", "terminal:zoe": "theirs alone"} {
+			id, err := schedule.AddCard(tx, schedule.Card{
+				Person: person, Heartbeat: "ours", Address: "terminal:local:dm:ann", Session: "terminal:local:dm:ann", Text: text, Tick: at, Told: at,
+			})
+			if err != nil {
+				return err
+			}
+			if _, err := schedule.Judge(tx, id, person, schedule.Less, "", at, time.UTC); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -186,6 +197,7 @@ func TestExportOfAPerson(t *testing.T) {
 		}
 		Said, Mail, Cards, Spent []any
 		Heartbeats               []map[string]any
+		Told                     []struct{ Heartbeat, Text, Said string }
 	}
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
@@ -196,11 +208,15 @@ func TestExportOfAPerson(t *testing.T) {
 	if doc.Said == nil || doc.Mail == nil || doc.Cards == nil || doc.Spent == nil {
 		t.Errorf("a list is missing in\n%s", out)
 	}
+	if len(doc.Told) != 1 || doc.Told[0].Said != "less" || doc.Heartbeats[1]["at_most"] != "every 2 days" {
+		t.Errorf("what was told is %+v, of %v", doc.Told, doc.Heartbeats)
+	}
 	if len(doc.Heartbeats) != 2 || doc.Heartbeats[0]["made_by_you"] != true || doc.Heartbeats[0]["condition"] == nil || doc.Heartbeats[1]["condition"] != nil {
 		t.Errorf("the heartbeats are %v", doc.Heartbeats)
 	}
 	text, _ := p.exported("terminal:ann", "text")
-	for _, part := range []string{"# What is kept of terminal:ann", "## Session terminal:local:dm:ann~2", "From 2026-11-30 10:00 to", "## Heartbeats", "> look at ours"} {
+	for _, part := range []string{"# What is kept of terminal:ann", "## Session terminal:local:dm:ann~2", "From 2026-11-30 10:00 to", "## Heartbeats", "> look at ours", "(you asked for less: at most every 2 days)",
+		"## Told to you unasked", "**ours**, 2026-11-30 10:00\n> the plover-1172 has landed", "You said, 2026-11-30 10:00: less."} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in\n%s", part, text)
 		}

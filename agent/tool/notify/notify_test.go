@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,6 +18,7 @@ import (
 	"nudge/memory"
 	"nudge/memory/bolt"
 	"nudge/memory/memorytest"
+	"nudge/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -304,5 +306,73 @@ func TestArguments(t *testing.T) {
 		if _, err := schema.Check(arguments); (err == nil) != fits {
 			t.Errorf("%.60s: %v", arguments, err)
 		}
+	}
+}
+
+// TestACardIsKeptOfWhatIsTold, by which the person can say what they make of it.
+func TestACardIsKeptOfWhatIsTold(t *testing.T) {
+	store := open(t)
+	w, _ := start(t, store)
+	w.Say("hello")
+	tick := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	what := about(t, "disk", "1", call{Text: "The disk is filling up."})
+	what.Tick = tick
+	wake(t, w, what)
+	said := agenttest.Only(w.Rest(), agent.Notify)
+	if len(said) != 1 || !said[0].TakesFeedback() {
+		t.Fatalf("said %+v", said)
+	}
+	err := store.View(context.Background(), func(tx memory.Tx) error {
+		card, found, err := schedule.LoadCard(tx, said[0].ID)
+		if !found || card.Person != string(agenttest.Ann.ID) || card.Heartbeat != "disk" || card.Address != agenttest.Home ||
+			card.Session != agenttest.Home || card.Text != "The disk is filling up." || !card.Tick.Equal(tick) || time.Since(card.Told) > time.Minute {
+			t.Errorf("the card is %+v, %v", card, found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingIsSaidToWhoHasSnoozed since the run was woken: it is not counted as told, and noted as held back.
+func TestNothingIsSaidToWhoHasSnoozed(t *testing.T) {
+	store := open(t)
+	w, m := start(t, store)
+	w.Say("hello")
+	w.Rest()
+	person := string(agenttest.Ann.ID)
+	snooze := func(until time.Time) {
+		if err := store.Update(context.Background(), func(tx memory.Tx) error { return schedule.SnoozeAll(tx, person, until, time.Now()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snooze(time.Now().Add(time.Hour))
+	told := about(t, "disk", "1", call{Text: "The disk is filling up."})
+	wake(t, w, told)
+	if said := w.Rest(); len(said) > 0 {
+		t.Errorf("said %s", agenttest.Lines(said))
+	}
+	results := agenttest.Results(m.Requests()[len(m.Requests())-1])
+	if got := results["notify-0"]; !strings.HasPrefix(got, "not said: the person has just asked to be left alone") {
+		t.Errorf("the result is %q", got)
+	}
+	err := store.View(context.Background(), func(tx memory.Tx) error {
+		a, err := schedule.LoadAttention(tx, person)
+		if a.Tastes["disk"] == nil || a.Tastes["disk"].Withheld != "1" {
+			t.Errorf("what is held back is not noted: %+v", a)
+		}
+		if _, found, err := schedule.LastCard(tx, person, ""); found || err != nil {
+			t.Errorf("there is a card: %v", err)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snooze(time.Time{})
+	wake(t, w, told)
+	if said := agenttest.Only(w.Rest(), agent.Notify); len(said) != 1 {
+		t.Errorf("after the snooze %d things are said", len(said))
 	}
 }
