@@ -289,7 +289,11 @@ func (t *Terminal) render(r agent.Reply) string {
 	case agent.Progress:
 		return t.paint(dim, "  · "+strings.ReplaceAll(text, "\n", "\n    ")) + "\n"
 	case agent.Notify:
-		return t.paint(bold, "♦ "+r.Heartbeat+": "+text) + "\n\n"
+		text = t.paint(bold, "♦ "+r.Heartbeat+": "+text) + "\n"
+		if r.TakesFeedback() {
+			text += t.paint(dim, "  "+bot.FeedbackHint(r, "/")) + "\n"
+		}
+		return text + "\n"
 	case agent.Ask, agent.Approval:
 		return t.paint(yellow, "? "+bot.CardText(r)) + "\n\n"
 	case agent.Notice:

@@ -197,6 +197,7 @@ func everything() []agent.Reply {
 		{Kind: agent.SteerMark, ID: "m1", Text: "blue", State: agent.NextTurn},
 		{Kind: agent.WaitingMark},
 		{Kind: agent.SettledMark, Totals: &agent.Totals{Reason: agent.Completed}},
+		{Kind: agent.Notify, ID: "n1", Heartbeat: "drink", Text: "Time to drink."},
 	}
 }
 
@@ -226,6 +227,9 @@ There is no such thing.
   (noted)
   (seen at step 2)
   (taken up next)
+♦ drink: Time to drink.
+  /useful drink   /less drink   /snooze 1h|4h|tomorrow
+
 `
 
 func TestHowRepliesLook(t *testing.T) {
