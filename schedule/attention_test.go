@@ -213,6 +213,26 @@ func TestACardHasOneFeedbackThatMayChange(t *testing.T) {
 	}
 }
 
+// TestAChangedFeedbackTakesBackItsSteps, both ways.
+func TestAChangedFeedbackTakesBackItsSteps(t *testing.T) {
+	d := newDesk(t, beat("disk", "yes"))
+	one, two, three := d.card("disk", ann), d.card("disk", ann), d.card("disk", ann)
+	for i, row := range []struct {
+		card string
+		said Feedback
+		want int
+	}{{one, Less, 1}, {two, Less, 2}, {three, Useful, 1}, {three, Snooze, 2}, {two, Snooze, 1}, {three, Useful, 0}, {three, Less, 2}, {one, Useful, 0}} {
+		d.judge(row.card, row.said, map[Feedback]Span{Snooze: AnHour}[row.said])
+		got := 0
+		if taste := d.attention(ann).Tastes["disk"]; taste != nil {
+			got = taste.Less
+		}
+		if got != row.want {
+			t.Fatalf("%d, %s: %d steps are in force, want %d", i, row.said, got, row.want)
+		}
+	}
+}
+
 func TestOnlyThePersonJudges(t *testing.T) {
 	d := newDesk(t, beat("disk", "yes"))
 	id := d.card("disk", bob)

@@ -169,6 +169,34 @@ func TestOthersAreWokenAndTheSnoozedIsOwed(t *testing.T) {
 	}
 }
 
+// TestAChangeThatTheSnoozedHearFirst is told to the others in their turn.
+func TestAChangeThatTheSnoozedHearFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		looked := 0
+		r.looks["yes"] = func(_ context.Context, previous string) (Finding, error) {
+			state := []string{"a", "b", "c", "c", "c"}[looked]
+			looked++
+			return Finding{True: previous != "" && state != previous, State: state}, nil
+		}
+		daily := beat("daily", "yes")
+		daily.Cron, daily.For = "0 9 * * *", []string{ann, bob}
+		r.save(daily)
+		r.start()
+		r.pass(32 * time.Hour)
+		r.snooze(bob, 3*time.Hour)
+		r.pass(2 * time.Hour)
+		r.expect("woken for b", r.woken("daily"), map[string]int{ann: 1})
+		r.pass(time.Hour)
+		r.expect("woken when the snooze ends, for c", r.woken("daily"), map[string]int{ann: 1, bob: 1})
+		r.pass(24 * time.Hour)
+		r.expect("woken in their turn", r.woken("daily"), map[string]int{ann: 2, bob: 2})
+		r.pass(24 * time.Hour)
+		r.expect("woken for nothing", r.woken("daily"), map[string]int{ann: 2, bob: 2})
+		r.stop()
+	})
+}
+
 // onceTrue is true at the first look only.
 func onceTrue(r *rig) func() (Finding, error) {
 	looked := 0
@@ -292,6 +320,9 @@ func TestASnoozeDuringARun(t *testing.T) {
 					r.start()
 					r.pass(9 * time.Hour)
 					r.says("daily", Woke, "nothing was said to "+ann+", who had snoozed")
+					if z := r.why("daily").State.Zones["UTC"]; len(people) == 1 && (z.True || z.Woke > 0 || !z.LastWake.IsZero()) {
+						t.Errorf("the condition's state was moved on: %+v", z)
+					}
 					r.pass(2 * time.Hour)
 					want := map[string]int{}
 					for _, person := range people {
