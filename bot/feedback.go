@@ -62,6 +62,26 @@ func (h *Hub) takeFeedback(tx memory.Tx, e Event, f Feedback) (schedule.Card, er
 	return j.Card, schedule.KeepAnswer(tx, j.Card, j.Card.Answer)
 }
 
+// sweepReceipts forgets where notify cards stand that cannot be judged any more.
+func sweepReceipts(tx memory.Tx) error {
+	receipts := tx.Table(tableReceipts)
+	var old []string
+	err := receipts.Scan(schedule.CardPrefix, func(key string, _ []byte) error {
+		id, _, _ := strings.Cut(key, " ")
+		_, found, err := schedule.LoadCard(tx, id)
+		if !found && err == nil {
+			old = append(old, key)
+		}
+		return err
+	})
+	for _, key := range old {
+		if err == nil {
+			err = receipts.Delete(key)
+		}
+	}
+	return err
+}
+
 // judgeBy makes the command that says something of what a heartbeat told last.
 func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) (Admission, error) {
 	return func(h *Hub, ctx context.Context, e Event, name string) (Admission, error) {

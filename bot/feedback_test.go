@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nudge/agent"
@@ -331,4 +332,34 @@ func TestErasedCardsTakeNoFeedback(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWhereOldCardsStandIsForgotten, within the hour, and not where others stand.
+func TestWhereOldCardsStandIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.edits = true
+		s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+		old, kept := s.ping(ann.ID, "It fills up."), s.ping(bob.ID, "It fills up.")
+		if err := s.store.Update(t.Context(), func(tx memory.Tx) error { _, err := schedule.ForgetPerson(tx, string(ann.ID)); return err }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		before := len(f.all())
+		for card, person := range map[string]agent.PersonID{old: ann.ID, kept: bob.ID} {
+			send(t, s.store, bot.FeedbackMark(schedule.Card{ID: card, Heartbeat: "disk", Said: schedule.Useful, Answer: "Noted.", Address: person.Home()}))
+		}
+		s.hub.Outgoing()
+		s.rest()
+		marks := f.all()[before:]
+		if len(marks) != 2 {
+			t.Fatalf("%d marks are said", len(marks))
+		}
+		for _, m := range marks {
+			if known := m.Earlier != ""; known != (m.ID == kept) {
+				t.Errorf("of %s it is known that it stands at %q", m.Address, m.Earlier)
+			}
+		}
+		s.end()
+	})
 }

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -226,11 +227,11 @@ func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter) (told bool, err error) {
 	return told, nil
 }
 
-// age forgets the letters, and that owners were told, after their time.
+// age forgets the letters, that owners were told, and where notify cards stand, after their time.
 func (h *Hub) age(ctx context.Context) {
 	before := time.Now().Add(-lettersFor)
 	err := h.Store.Update(ctx, func(tx memory.Tx) error {
-		if err := sweepLetters(tx, before, 0); err != nil {
+		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx)); err != nil {
 			return err
 		}
 		var old []string
@@ -248,6 +249,6 @@ func (h *Hub) age(ctx context.Context) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		h.Log.Warn("cannot remove old dead letters", "error", err)
+		h.Log.Warn("cannot remove old dead letters and receipts", "error", err)
 	}
 }

@@ -73,6 +73,10 @@ func AddCard(tx memory.Tx, c Card) (id string, err error) {
 	return c.ID, nil
 }
 
+// CardPrefix begins the id of every card, and of nothing else that people decide about: the ids of those have no zeros.
+const CardPrefix = "n0"
+
+// cardID is of an instant in microseconds, which begins with a zero for the next two thousand years.
 func cardID(told time.Time, suffix string) string {
 	return fmt.Sprintf("n%014x%s", max(0, told.UnixMicro()), suffix)
 }
