@@ -39,7 +39,7 @@ func FeedbackHint(r agent.Reply, slash string) string {
 // was heard. Where cards cannot be changed, the answer is a notice.
 func (h *Hub) feedback(ctx context.Context, e Event) (Admission, error) {
 	f := *e.Feedback
-	reply := func(tx memory.Tx) (agent.Reply, error) {
+	reply := func(tx memory.Tx, e Event) (agent.Reply, error) {
 		card, err := h.takeFeedback(tx, e, f)
 		if err != nil {
 			return h.feedbackFault(e, err)
@@ -85,7 +85,7 @@ func sweepReceipts(tx memory.Tx) error {
 // judgeBy makes the command that says something of what a heartbeat told last.
 func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) (Admission, error) {
 	return func(h *Hub, ctx context.Context, e Event, name string) (Admission, error) {
-		return h.feedbackAnswer(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
+		return h.feedbackAnswer(ctx, e, func(tx memory.Tx, e Event) (agent.Reply, error) {
 			card, found, err := schedule.LastCard(tx, string(e.From.ID), name)
 			switch {
 			case err != nil:
@@ -108,11 +108,18 @@ func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) 
 	}
 }
 
-// feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. A reply without an address
-// goes to where the event came from.
-func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx) (agent.Reply, error)) (Admission, error) {
+// feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. fn gets the event with the
+// person's zone, as far as it was ever known. A reply without an address goes to where the event came from.
+func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx, e Event) (agent.Reply, error)) (Admission, error) {
 	admission, err := h.admitOnce(ctx, e, func(tx memory.Tx) error {
-		r, err := fn(tx)
+		if e.From.Zone == "" {
+			_, known, err := agent.Home(tx, e.From.ID)
+			if err != nil {
+				return err
+			}
+			e.From.Zone = known.Zone
+		}
+		r, err := fn(tx, e)
 		if err != nil {
 			return err
 		}
@@ -225,7 +232,7 @@ const snoozeUsage = "Say how long: %s, %s or %s, perhaps with the name of a hear
 func (h *Hub) snooze(ctx context.Context, e Event, rest string) (Admission, error) {
 	word, name := cutWord(rest)
 	word = strings.ToLower(word)
-	return h.feedbackAnswer(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
+	return h.feedbackAnswer(ctx, e, func(tx memory.Tx, e Event) (agent.Reply, error) {
 		until := time.Time{}
 		switch {
 		case word == "":

@@ -304,6 +304,14 @@ func TestASpokenSnooze(t *testing.T) {
 	if got := f.texts(annHome); !strings.HasPrefix(got, "Snoozed until Tue 1 Dec 09:00 UTC: ") || !strings.HasSuffix(got, "Undo: nudge snooze off") {
 		t.Errorf("answered %q", got)
 	}
+	s.receive(s.event("hello")) // and is known from now on
+	before := f.texts(annHome)
+	e = s.event("nudge snooze tomorrow")
+	e.At, e.From = monday, agent.Person{ID: ann.ID}
+	s.receive(e)
+	if got := strings.TrimPrefix(f.texts(annHome), before+"|"); !strings.HasPrefix(got, "Snoozed until Tue 1 Dec 09:00 CET: ") {
+		t.Errorf("answered %q", got)
+	}
 }
 
 func TestErasedCardsTakeNoFeedback(t *testing.T) {

@@ -27,7 +27,8 @@ type Config struct {
 	Grace time.Duration
 	// Ending, if set, is called by Serve when nobody listens any more: it lets what runs come to an end.
 	Ending func()
-	// Rescheduled, if set, is called after heartbeats were resumed. It must not block.
+	// Rescheduled, if set, is called after heartbeats were resumed, or somebody said what they want to hear of them. It must
+	// not block.
 	Rescheduled func()
 	Log         *slog.Logger
 }

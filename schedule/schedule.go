@@ -6,6 +6,9 @@
 // A tick whose condition is false costs two small writes and no model call. Each tick leaves one [Outcome] with its
 // reason, and [Why] tells them.
 //
+// What heartbeats told is a [Card] each, of which its person can say what they make of it ([Judge]). That is their
+// [Attention], which bounds whom a tick wakes: nobody who has snoozed, and who asked for less of a heartbeat less often.
+//
 // Start with [Heartbeat], [ParseCron] and [NewClock]. Package condition builds the conditions, package process runs
 // their commands. This package knows people only by their names and never what a wake does.
 package schedule
