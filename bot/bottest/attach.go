@@ -58,9 +58,12 @@ func attachedFile(w *world) {
 	requests := w.model.Requests()
 	later := handle.FindString(agenttest.LastUser(requests[len(requests)-1]))
 	w.restart()
-	for _, c := range []struct{ path, want string }{{file, "the words <&> of the file"}, {later, "the words of the other"}} {
+	for _, c := range []struct {
+		path, want string
+		times      int
+	}{{file, "ended: the words <&> of the file", 2}, {later, "ended: the words of the other", 1}} {
 		w.say("please read " + c.path + ", once more")
-		w.await("the model reads "+c.path, func() bool { return strings.Contains(w.result("read_file-1"), c.want) })
+		w.await("the model has read "+c.path, func() bool { return w.count(w.who.Ann, Direct, c.want) == c.times })
 		w.settle()
 	}
 	if w.who.Bob.ID == "" {

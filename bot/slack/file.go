@@ -35,23 +35,37 @@ type attached struct {
 
 // file is what the agent is told of it.
 func (a attached) file() agent.File {
-	return agent.File{
-		ID: a.ID, Name: cmp.Or(a.Name, a.Title), Type: a.Type, Size: a.Size,
-		Barred: barred(a.Mode, a.Access, a.External, a.ExternalType),
+	name := cmp.Or(a.Name, a.Title)
+	if a.kind() != "" {
+		name = cmp.Or(a.Title, a.Name) // a canvas has "-" for a name
 	}
+	return agent.File{ID: a.ID, Name: name, Type: a.Type, Size: a.Size, Barred: a.barred()}
 }
 
 // barred says why a file cannot be read, whatever is tried; "" when it may be.
-func barred(mode, access string, external bool, externalType string) string {
+func (a attached) barred() string {
 	switch {
-	case mode == "tombstone", access == "file_not_found":
+	case a.Mode == "tombstone", a.Access == "file_not_found":
 		return "it was deleted in Slack"
-	case mode == "hidden_by_limit":
+	case a.Mode == "hidden_by_limit":
 		return "Slack hides it, since it is older or larger than the workspace's plan keeps"
-	case access == "access_denied":
+	case a.Access == "access_denied":
 		return "Slack does not let the app see it"
-	case external, mode == "external":
-		return fmt.Sprintf("it is kept in %s and only linked in Slack; it can be read when its content is pasted or uploaded", service(externalType))
+	case a.kind() != "":
+		return fmt.Sprintf("it is a %s of Slack's, which is no file; it can be read when its content is pasted", a.kind())
+	case a.External, a.Mode == "external":
+		return fmt.Sprintf("it is kept in %s and only linked in Slack; it can be read when its content is pasted or uploaded", service(a.ExternalType))
+	}
+	return ""
+}
+
+// kind is what of Slack's own a file stands for; "" for real ones.
+func (a attached) kind() string {
+	switch a.Type {
+	case "application/vnd.slack-docs":
+		return "canvas"
+	case "application/vnd.slack-list":
+		return "list"
 	}
 	return ""
 }
@@ -104,7 +118,8 @@ func (s *Slack) fetch(ctx context.Context, id string, limit int64) (*download, e
 	if err != nil {
 		return nil, s.infoError(id, err)
 	}
-	if why := barred(info.Mode, info.FileAccess, info.IsExternal, info.ExternalType); why != "" {
+	now := attached{Type: info.Mimetype, Mode: info.Mode, External: info.IsExternal, ExternalType: info.ExternalType, Access: info.FileAccess}
+	if why := now.barred(); why != "" {
 		return nil, errors.New(why)
 	}
 	if int64(info.Size) > limit {
@@ -137,7 +152,7 @@ func (s *Slack) infoError(id string, err error) error {
 		return errors.New("it was deleted in Slack, or the app is no longer where it was shared")
 	case limited(err):
 		return fmt.Errorf("slack was asked too often; try again in %s", max(retryAfter(err), time.Second))
-	case fatal(err):
+	case c != "" && fatal(err):
 		return fmt.Errorf("slack refuses it: %s", c)
 	}
 	s.log.Warn("slack did not tell of a file", "file", id, "error", err)

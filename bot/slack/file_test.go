@@ -209,6 +209,7 @@ func TestWhatSlackSaysOfAFile(t *testing.T) {
 		{slacktest.Fault{Error: "file_not_found"}, "it was deleted"},
 		{slacktest.Fault{Error: "internal_error"}, "try again later"},
 		{slacktest.Fault{Status: 503}, "try again later"},
+		{slacktest.Fault{Status: 404}, "try again later"},
 		{slacktest.Fault{Error: "token_revoked"}, "token_revoked"},
 		{slacktest.Fault{RetryAfter: 7 * time.Second}, "try again in 7s"},
 	} {
@@ -220,6 +221,8 @@ func TestWhatSlackSaysOfAFile(t *testing.T) {
 		"it is kept in Dropbox":                {"is_external": true, "external_type": "dropbox"},
 		"it is kept in another service":        {"mode": "external", "external_type": "app"},
 		"Slack hides it":                       {"mode": "hidden_by_limit"},
+		"it is a canvas of Slack's":            {"mimetype": "application/vnd.slack-docs", "filetype": "quip", "mode": "quip"},
+		"it is a list of Slack's":              {"mimetype": "application/vnd.slack-list"},
 		"Slack does not let the app see it":    {"file_access": "access_denied"},
 		"at most 1 MiB are read; a part of it": {"size": mostBytes + 1},
 		"it is not kept at Slack":              {"url_private_download": "https://files.slack.com.evil.example/a"},
