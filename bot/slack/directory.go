@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	knownFor = time.Hour       // what is known of a person is asked again after that
-	askFor   = 2 * time.Second // a message does not wait longer for its author's name
+	knownFor = time.Hour              // what is known of a person is asked again after that
+	askFor   = 700 * time.Millisecond // a message does not wait longer for its author's name
+	restFor  = 30 * time.Second       // nobody is asked for after Slack did not tell in time
 	mostKept = 10_000
 )
 
@@ -21,8 +22,10 @@ type directory struct {
 	api *slack.Client
 
 	mu     sync.Mutex
-	people map[string]profile // by user
-	direct map[string]string  // user → channel
+	people map[string]profile       // by user
+	direct map[string]string        // user → channel
+	asked  map[string]chan struct{} // by user; closed when what is being asked is known
+	rests  time.Time                // until when nobody is asked for
 }
 
 type profile struct {
@@ -31,31 +34,60 @@ type profile struct {
 }
 
 func newDirectory(api *slack.Client) *directory {
-	return &directory{api: api, people: map[string]profile{}, direct: map[string]string{}}
+	return &directory{api: api, people: map[string]profile{}, direct: map[string]string{}, asked: map[string]chan struct{}{}}
 }
 
-// lookup gives a person's name and zone; both are "" when Slack does not tell in time.
+// lookup gives a person's name and zone, as they were known before when Slack does not tell in time; both are "" when they
+// never were.
 func (d *directory) lookup(ctx context.Context, user string) (name, zone string) {
 	d.mu.Lock()
 	known, ok := d.people[user]
+	if ok && time.Since(known.at) < knownFor || time.Now().Before(d.rests) {
+		d.mu.Unlock()
+		return known.name, known.zone
+	}
+	answer, isAsked := d.asked[user]
+	if !isAsked {
+		answer = make(chan struct{})
+		d.asked[user] = answer
+	}
 	d.mu.Unlock()
-	if ok && time.Since(known.at) < knownFor {
-		return known.name, known.zone
+	if isAsked {
+		select {
+		case <-answer:
+		case <-ctx.Done():
+		}
+	} else {
+		d.ask(ctx, user)
+		close(answer)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
-	defer cancel()
-	u, err := d.api.GetUserInfoContext(ctx, user)
-	if err != nil {
-		return known.name, known.zone
-	}
-	p := profile{cmp.Or(u.Profile.DisplayName, u.RealName, u.Profile.RealName, u.Name), u.TZ, time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.people) >= mostKept {
-		clear(d.people)
+	known = d.people[user]
+	return known.name, known.zone
+}
+
+// ask asks Slack for a person. Everybody's messages would wait for a Slack that does not tell, so that nobody is asked for
+// for a while then.
+func (d *directory) ask(ctx context.Context, user string) {
+	within, cancel := context.WithTimeout(nowOrNever(ctx), askFor)
+	defer cancel()
+	u, err := d.api.GetUserInfoContext(within, user)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.asked, user)
+	switch {
+	case ctx.Err() != nil:
+	case limited(err):
+		d.rests = time.Now().Add(min(retryAfter(err), restFor))
+	case err != nil && code(err) == "":
+		d.rests = time.Now().Add(restFor)
+	case err == nil:
+		if len(d.people) >= mostKept {
+			clear(d.people)
+		}
+		d.people[user] = profile{cmp.Or(u.Profile.DisplayName, u.RealName, u.Profile.RealName, u.Name), u.TZ, time.Now()}
 	}
-	d.people[user] = p
-	return p.name, p.zone
 }
 
 // name is a person's name if it is known already, and otherwise "".

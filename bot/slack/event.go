@@ -48,6 +48,8 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 		var o outer
 		var m said
 		if json.Unmarshal(e.Payload, &o) == nil && json.Unmarshal(o.Event, &m) == nil && s.spoken(m) {
+			// Names are asked for side by side, so that many people in one channel do not wait for each other's.
+			s.lanes.do("person "+m.User, func() { s.directory.lookup(ctx, m.User) })
 			s.lanes.do(m.Channel, func() { s.message(ctx, in, e, o, m) })
 			return
 		}

@@ -41,8 +41,15 @@ type bulletin struct {
 	pending string  // what the next edit will say; "" for nothing
 	edited  time.Time
 	status  time.Time
-	timer   *time.Timer // runs while something is pending
+	timer   *time.Timer // set while something is pending that waits for its time or its turn
 	ended   bool
+	over    context.Context // ends with it, so that nothing waits for an edit that nobody needs
+	end     context.CancelFunc
+}
+
+func newBulletin(at place, r agent.Reply) *bulletin {
+	over, end := context.WithCancel(context.Background())
+	return &bulletin{turn: r.Turn, address: r.Address, thread: at.thread, over: over, end: end}
 }
 
 func newProgress(s *Slack) *progress { return &progress{s: s, turns: map[string]*bulletin{}} }
@@ -56,7 +63,7 @@ func (p *progress) show(ctx context.Context, at place, r agent.Reply) error {
 	}
 	b, last := p.turns[r.Address], (*bulletin)(nil)
 	if b == nil || b.turn != r.Turn {
-		last, b = b, &bulletin{turn: r.Turn, address: r.Address, thread: at.thread}
+		last, b = b, newBulletin(at, r)
 		p.turns[r.Address] = b
 	}
 	p.mu.Unlock()
@@ -74,63 +81,92 @@ func (p *progress) show(ctx context.Context, at place, r agent.Reply) error {
 	if b.pending == "" {
 		return nil
 	}
-	if wait := p.s.timing.Edit - time.Since(b.edited); b.at.ts != "" && wait > 0 {
-		p.later(b, wait)
+	if b.at.ts != "" || b.timer != nil {
+		p.later(b, p.s.timing.Edit-time.Since(b.edited))
 		return nil
 	}
-	return p.flush(ctx, at, b)
+	return p.flush(nowOrNever(ctx), at, b)
 }
 
-// later lets what is pending be shown after a while. The caller holds b.mu.
+// later lets what is pending be shown after a while, when there is room for it among what all conversations show and say.
+// The caller holds b.mu.
 func (p *progress) later(b *bulletin, wait time.Duration) {
-	if b.timer != nil {
+	if b.timer != nil || b.ended {
 		return
 	}
+	method := "chat.update"
+	if b.at.ts == "" {
+		method = "chat.postMessage"
+	}
 	p.flushes.Add(1)
-	b.timer = time.AfterFunc(wait, func() {
+	b.timer = time.AfterFunc(max(wait, 0), func() {
 		defer p.flushes.Done()
+		ctx, err := p.s.limiter.leave(inPassing(b.over), method)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.timer = nil
 		at, ok := parsePlace(b.address)
-		if b.ended || b.pending == "" || !ok {
+		switch {
+		case b.ended || b.pending == "" || !ok:
+			return
+		case err == nil:
+			// A message that was sent must become known, or it would stay.
+			err = p.flush(context.WithoutCancel(ctx), at, b)
+		case limited(err):
+			p.later(b, retryAfter(err))
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), p.s.timing.Timeout)
-		defer cancel()
-		if err := p.flush(ctx, at, b); err != nil {
+		if err != nil {
 			p.s.log.Warn("cannot show progress", "error", err)
 		}
 	})
 }
 
-// flush posts or edits the message. The caller holds b.mu.
+// flush posts or edits the message. What there is no room for now is shown later. The caller holds b.mu.
 func (p *progress) flush(ctx context.Context, at place, b *bulletin) error {
 	text := b.pending
 	b.pending, b.edited = "", time.Now()
+	wait, err := p.put(ctx, at, b, text)
+	if limited(err) {
+		wait, err = max(retryAfter(err), p.s.timing.Edit), nil
+	}
+	if wait > 0 {
+		b.pending = text
+		p.later(b, wait)
+		return nil
+	}
+	if err == nil {
+		p.setStatus(nowOrNever(ctx), b)
+	}
+	return err
+}
+
+// put posts or edits the message, or says how long a first message has to wait, which takes nobody's turn.
+func (p *progress) put(ctx context.Context, at place, b *bulletin, text string) (wait time.Duration, err error) {
 	options := append(quiet(), slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(section(text),
 		row(b.address, button(actionStop, b.turn, "Stop", slack.StyleDanger))))
 	if b.at.ts != "" {
 		if _, _, _, err := p.s.api.UpdateMessageContext(ctx, b.at.channel, b.at.ts, options...); err != nil {
-			return fmt.Errorf("edit the progress in %s: %w", b.at.channel, err)
+			return 0, fmt.Errorf("edit the progress in %s: %w", b.at.channel, err)
 		}
-		p.setStatus(ctx, b)
-		return nil
+		return 0, nil
 	}
 	channel, err := p.s.directory.channel(ctx, at)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if wait := p.s.pace.free(channel); wait > 0 {
+		return wait, nil
 	}
 	if at.thread != "" {
 		options = append(options, slack.MsgOptionTS(at.thread))
 	}
 	_, ts, err := p.s.api.PostMessageContext(ctx, channel, options...)
 	if err != nil {
-		return fmt.Errorf("post the progress in %s: %w", channel, err)
+		return 0, fmt.Errorf("post the progress in %s: %w", channel, err)
 	}
 	b.at = message{channel, ts}
-	p.setStatus(ctx, b)
-	return nil
+	return 0, nil
 }
 
 // setStatus lets Slack show under a thread that the bot is at work. The caller holds b.mu.
@@ -172,6 +208,7 @@ func (p *progress) end(ctx context.Context, address string) error {
 
 // take takes a message away: deleted, or settled where it cannot be.
 func (p *progress) take(ctx context.Context, b *bulletin) error {
+	b.end() // what waits holds nothing up
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended, b.pending = true, ""

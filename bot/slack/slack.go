@@ -47,6 +47,7 @@ type Timing struct {
 	Timeout time.Duration // of one call of the Web API; 20 s
 	Fetch   time.Duration // of getting one file; 50 s
 	Pace    time.Duration // between two messages in one channel; 1 s
+	Minute  time.Duration // in which Slack counts the calls of a method; 1 min
 	Edit    time.Duration // between two edits of a progress message; 1.2 s
 	// Openings are the shortest times between the openings of links: after the first, the second and so on, the last of
 	// them for all that follow. A link that lived for the last of them begins the row anew. 1, 2, 5, 10, 20, 30, 60 s.
@@ -67,6 +68,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Timeout, 20 * time.Second},
 		{&t.Fetch, 50 * time.Second},
 		{&t.Pace, time.Second},
+		{&t.Minute, time.Minute},
 		{&t.Edit, 1200 * time.Millisecond},
 		{&t.Crowded, time.Second},
 		{&t.Disabled, 10 * time.Minute},
@@ -98,6 +100,7 @@ type Slack struct {
 	ledger    *ledger
 	progress  *progress
 	pace      *pace
+	limiter   *limiter
 	shown     *recent // clicks for which a form was opened
 	bare      *recent // mentions that were taken without files
 
@@ -134,12 +137,12 @@ func New(c Config) (*Slack, error) {
 	timing := c.Timing.withDefaults()
 	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), bare: newRecent(256), ledger: newLedger()}
 	network := waiting(timing.Timeout)
-	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address.String()),
-		slack.OptionHTTPClient(&http.Client{Timeout: timing.Timeout, Transport: network}))
+	// No time-outs of the clients: the wait for one's turn would count as part of a call.
+	s.limiter = newLimiter(timing, address.String(), network, s.pace)
+	s.api = slack.New(c.BotToken, slack.OptionAPIURL(address.String()), slack.OptionHTTPClient(&http.Client{Transport: s.limiter}))
 	s.token, s.apiURL = c.BotToken, address
 	s.files = &http.Client{Transport: network, CheckRedirect: stays}
 	s.opening = newOpening(timing, network)
-	// No time-out for the whole call here: the wait for one's turn counts as part of it.
 	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address.String()),
 		slack.OptionHTTPClient(&http.Client{Transport: s.opening}))
 	s.link = &link{log: c.Log, appToken: appToken, timing: timing, opener: opener, opening: s.opening}

@@ -127,7 +127,7 @@ func TestRepeatsAfterTrouble(t *testing.T) {
 		{"done, but never answered", slacktest.Fault{Done: true, Hang: true}, 1},
 		{"never answered", slacktest.Fault{Hang: true}, 1},
 		{"refused with fatal_error", slacktest.Fault{Error: "fatal_error"}, 1},
-		{"limited", slacktest.Fault{RetryAfter: 3 * time.Second}, 0},
+		{"limited", slacktest.Fault{RetryAfter: time.Nanosecond}, 0}, // said as 0 seconds
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t, brisk)
@@ -147,7 +147,7 @@ func TestRepeatsAfterTrouble(t *testing.T) {
 			_, err := d.slack.Say(ctx, bot.Delivery{Reply: r, Key: "k1"})
 			giveUp()
 			var send *bot.SendError
-			if !errors.As(err, &send) || send.Gone || send.Closed || !send.Unsure || send.Blind || send.RetryAfter != c.fault.RetryAfter {
+			if !errors.As(err, &send) || send.Gone || send.Closed || !send.Unsure || send.Blind || send.RetryAfter != 0 {
 				t.Fatalf("the first try gives %+v", err)
 			}
 			d.tell("k1", r)
@@ -217,9 +217,9 @@ func TestBlind(t *testing.T) {
 	}{
 		{"may not look", final, slacktest.Fault{Error: "missing_scope"}, bot.SendError{Blind: true}},
 		{"may not look there", final, slacktest.Fault{Error: "channel_not_found"}, bot.SendError{Blind: true}},
-		{"later", final, slacktest.Fault{RetryAfter: 2 * time.Second}, bot.SendError{Unsure: true, RetryAfter: 2 * time.Second}},
 		{"down", final, slacktest.Fault{Status: 503}, bot.SendError{Unsure: true}},
 		{"no token any more", final, slacktest.Fault{Error: "token_revoked"}, bot.SendError{Unsure: true, Closed: true}},
+		{"later", final, slacktest.Fault{RetryAfter: 2 * time.Second}, bot.SendError{Unsure: true, RetryAfter: 2 * time.Second}},
 		{"seen by one person only", aside, slacktest.Fault{}, bot.SendError{Blind: true}},
 	} {
 		d.server.Fail("conversations.replies", c.fault)

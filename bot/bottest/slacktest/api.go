@@ -37,6 +37,13 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, method string) {
 	s.mu.Lock()
 	fault := s.fault(method)
 	var out answer
+	if wait := s.over(c); fault == nil && wait > 0 {
+		fault = &Fault{RetryAfter: max(wait, time.Second)}
+	}
+	if fault != nil && fault.RetryAfter > 0 {
+		c.Error = "ratelimited"
+		s.refused++
+	}
 	switch {
 	case fault != nil && fault.Error != "":
 		out = failure(fault.Error)
@@ -81,7 +88,7 @@ func spoiled(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	}
 	switch {
 	case f.RetryAfter > 0:
-		w.Header().Set("Retry-After", fmt.Sprint(int(f.RetryAfter/time.Second)))
+		w.Header().Set("Retry-After", fmt.Sprint(int((f.RetryAfter+time.Second-time.Microsecond)/time.Second)))
 		w.WriteHeader(http.StatusTooManyRequests)
 	case f.Status > 0:
 		w.WriteHeader(f.Status)

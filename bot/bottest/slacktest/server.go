@@ -29,6 +29,10 @@ type Options struct {
 	Ping time.Duration // between the pings on a link; 5 ms
 	// Trigger is how long a trigger_id is good; 3 s.
 	Trigger time.Duration
+	// Limits lets calls be refused that are more than Slack takes of a method in a minute, or of messages in a channel.
+	Limits bool
+	// Minute is how long a minute of these limits lasts; 1 min. A second is a sixtieth of it.
+	Minute time.Duration
 }
 
 // Server is a Slack. Its methods may be called concurrently.
@@ -57,6 +61,9 @@ type Server struct {
 	uploads   map[string]*uploading
 	attached  map[string]*attached
 	downloads []Download
+	counted   map[string][]time.Time
+	buckets   map[string]*bucket // by channel
+	refused   int
 }
 
 // User is a person.
@@ -78,7 +85,7 @@ type Call struct {
 type Fault struct {
 	Error      string        // answered with ok false
 	Status     int           // answered with this status and no JSON
-	RetryAfter time.Duration // answered with status 429; whole seconds
+	RetryAfter time.Duration // answered with status 429, in whole seconds; less than 1 µs is said as 0
 	Done       bool          // what was asked for is done all the same
 	Hang       bool          // there is no answer, until the caller gives up
 	Delay      time.Duration // before the answer
@@ -92,10 +99,14 @@ func New(o Options) *Server {
 	if o.Trigger <= 0 {
 		o.Trigger = 3 * time.Second
 	}
+	if o.Minute <= 0 {
+		o.Minute = time.Minute
+	}
 	s := &Server{
 		options: o, closing: make(chan struct{}), changed: make(chan struct{}), clock: time.Now().UnixMicro(),
 		users: map[string]User{}, channels: map[string]*channel{}, faults: map[string][]Fault{}, tickets: map[string]bool{},
 		triggers: map[string]time.Time{}, uploads: map[string]*uploading{}, attached: map[string]*attached{},
+		counted: map[string][]time.Time{}, buckets: map[string]*bucket{},
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
