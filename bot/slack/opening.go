@@ -17,8 +17,8 @@ const (
 	reasonDisabled = "link_disabled"
 )
 
-// opening stands between slack-go and the network. slack-go opens a new link at once when Slack ends one, but the call for
-// that is allowed about once a minute, so this makes it wait. It also keeps when something was last heard.
+// opening stands between slack-go and the network. The call that opens a link is allowed about once a minute, so this makes
+// it wait after links that did not live. It also keeps when something was last heard.
 type opening struct {
 	next   http.RoundTripper
 	timing Timing
@@ -100,49 +100,44 @@ func (o *opening) unlinked() {
 	o.linked = time.Time{}
 }
 
-// told takes note of the reason that Slack gives for the end of a link.
-func (o *opening) told(reason string) {
+// told takes note of the reason that Slack gives for the end of a link, and reports whether it is news.
+func (o *opening) told(reason string) (news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	news = reason != reasonDisabled || !o.disabled
 	o.why = reason
 	switch reason {
 	case reasonCrowded:
 		o.postpone(min(o.timing.Crowded<<min(o.crowded, 10), 30*o.timing.Crowded))
 		o.crowded++
 	case reasonDisabled:
-		o.disabled = true
+		o.disabled, o.linked = true, time.Time{}
 		o.postpone(o.timing.Disabled)
 	default:
 		o.crowded = 0
 	}
+	return news
 }
 
-// heard takes note of a sign of life: a ping or a message.
+// heard takes note of a sign of life: a ping or a message. A link on which something comes is not switched off.
 func (o *opening) heard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.beat = time.Now()
+	o.disabled = o.disabled && o.linked.IsZero()
 }
 
-// hello takes note that a link was made. Slack says hello before it says that there are too many, so this forgets nothing
-// but that links were switched off.
+// hello takes note that a link was made. Slack says hello before it says that there are too many links or that they are
+// switched off, so this forgets nothing.
 func (o *opening) hello() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.linked, o.beat = time.Now(), time.Now()
-	o.disabled, o.why = false, ""
-}
-
-// silent reports whether there seems to be a link and nothing was heard on it for so long.
-func (o *opening) silent(limit time.Duration) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !o.linked.IsZero() && time.Since(o.beat) > limit
+	o.linked, o.beat, o.why = time.Now(), time.Now(), ""
 }
 
 var (
 	errNotLinked = errors.New("there has not been a link to slack yet")
-	errDisabled  = errors.New("socket mode is switched off in the settings of the slack app")
+	errDisabled  = errors.New("socket mode is switched off in the settings of the slack app; switch it on under api.slack.com/apps, Socket Mode")
 )
 
 // stale says why nothing is heard; nil when it is.

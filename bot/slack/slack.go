@@ -36,14 +36,18 @@ type Config struct {
 	// errors about a token, so they must be no secrets. They may be empty.
 	BotTokenFrom, AppTokenFrom string
 	APIURL                     string // instead of https://slack.com/api/
-	Log                        *slog.Logger
-	Timing                     Timing
+	// Alarm, if set, is called when somebody has to mend the app or its tokens before anything is heard or said again,
+	// once for each time that this happens. It may be called concurrently.
+	Alarm  func(text string)
+	Log    *slog.Logger
+	Timing Timing
 }
 
 // Timing says how long things take. A field that is zero has the value given here.
 type Timing struct {
 	Ping    time.Duration // a link without a ping from Slack for so long is replaced; 30 s
-	Stale   time.Duration // nothing heard for so long: the link is stale, and replaced if it still seems to be there; 75 s
+	Stale   time.Duration // nothing heard for so long: the link is stale; 75 s
+	Overlap time.Duration // a link that Slack ends is read for so long when there is a new one; 10 s
 	Timeout time.Duration // of one call of the Web API; 20 s
 	Fetch   time.Duration // of getting one file; 50 s
 	Pace    time.Duration // between two messages in one channel; 1 s
@@ -65,6 +69,7 @@ func (t Timing) withDefaults() Timing {
 	}{
 		{&t.Ping, 30 * time.Second},
 		{&t.Stale, 75 * time.Second},
+		{&t.Overlap, 10 * time.Second},
 		{&t.Timeout, 20 * time.Second},
 		{&t.Fetch, 50 * time.Second},
 		{&t.Pace, time.Second},
@@ -88,6 +93,7 @@ func (t Timing) withDefaults() Timing {
 // Slack is the adapter. Its methods may be called concurrently; Listen may be called once.
 type Slack struct {
 	log       *slog.Logger
+	alarm     func(text string)
 	botToken  string // what errors call it
 	timing    Timing
 	api       *slack.Client
@@ -134,8 +140,11 @@ func New(c Config) (*Slack, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Alarm == nil {
+		c.Alarm = func(string) {}
+	}
 	timing := c.Timing.withDefaults()
-	s := &Slack{log: c.Log, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), bare: newRecent(256), ledger: newLedger()}
+	s := &Slack{log: c.Log, alarm: c.Alarm, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), bare: newRecent(256), ledger: newLedger()}
 	network := waiting(timing.Timeout)
 	// No time-outs of the clients: the wait for one's turn would count as part of a call.
 	s.limiter = newLimiter(timing, address.String(), network, s.pace)
@@ -145,7 +154,7 @@ func New(c Config) (*Slack, error) {
 	s.opening = newOpening(timing, network)
 	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address.String()),
 		slack.OptionHTTPClient(&http.Client{Transport: s.opening}))
-	s.link = &link{log: c.Log, appToken: appToken, timing: timing, opener: opener, opening: s.opening}
+	s.link = &link{log: c.Log, appToken: appToken, timing: timing, opener: opener, opening: s.opening, alarm: c.Alarm}
 	s.directory = newDirectory(s.api)
 	s.progress = newProgress(s)
 	return s, nil
@@ -214,10 +223,21 @@ func (s *Slack) die(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dead = err
+	s.lose(err)
 	return err
+}
+
+// lose keeps why nothing more can be heard or said, and tells it.
+func (s *Slack) lose(err error) {
+	s.mu.Lock()
+	known := s.dead != nil
+	if !known {
+		s.dead = err
+	}
+	s.mu.Unlock()
+	if !known {
+		s.alarm("I cannot go on in Slack until somebody mends the app or its tokens and starts me again: " + err.Error())
+	}
 }
 
 // introduce learns who the bot is, without which its own words would be heard as somebody's.

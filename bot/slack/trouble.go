@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -106,11 +107,7 @@ func (s *Slack) sendError(err error) error {
 		return err
 	}
 	if lasting(err) {
-		s.mu.Lock()
-		if s.dead == nil {
-			s.dead = err
-		}
-		s.mu.Unlock()
+		s.lose(fmt.Errorf("say something in slack, with %s: %w", s.botToken, err))
 		return &bot.SendError{Closed: true, Err: err}
 	}
 	return &bot.SendError{Gone: slices.Contains(goneCodes, code(err)) || fatal(err), RetryAfter: retryAfter(err), Err: err}

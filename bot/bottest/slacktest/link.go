@@ -18,6 +18,7 @@ type conn struct {
 	socket *websocket.Conn
 	write  sync.Mutex
 	ended  bool // guarded by the server's mu
+	leaves bool // it was told that it ends; guarded by the server's mu
 }
 
 // delivery is one envelope that was sent, or waits for a link.
@@ -27,7 +28,13 @@ type delivery struct {
 	link    *conn // over which it was sent last; nil while it waits for one
 	acked   int   // times
 	payload json.RawMessage
+	sent    time.Time // first
+	took    time.Duration
 }
+
+// again reports whether Slack sends a delivery again that was not acknowledged. It does so only with events: of a click or
+// a command it says to the person that the app did not answer.
+func (d *delivery) again() bool { return d.body["type"] == "events_api" }
 
 var upgrader = websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 
@@ -86,10 +93,16 @@ func (s *Server) stormy() bool {
 	return true
 }
 
-// attach makes a link the one that deliveries take, and sends what waits.
+// attach makes a link the one that deliveries take, and sends what waits. Links that were told that they end do so a little
+// later.
 func (s *Server) attach(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, old := range s.conns {
+		if old.leaves && !old.ended {
+			time.AfterFunc(s.options.Notice, old.close)
+		}
+	}
 	s.conns = append(s.conns, c)
 	s.resend()
 	s.happened()
@@ -103,15 +116,23 @@ func (s *Server) resend() {
 		return
 	}
 	for _, d := range s.delivered {
-		if d.acked > 0 || d.link != nil && !d.link.ended {
+		if d.acked > 0 || d.link != nil && (!d.link.ended || !d.again()) {
 			continue
 		}
 		if d.link != nil {
 			d.retry()
 		}
-		d.link = c
-		c.send(d.body)
+		d.over(c)
 	}
+}
+
+// over sends a delivery over a link.
+func (d *delivery) over(c *conn) {
+	d.link = c
+	if d.sent.IsZero() {
+		d.sent = time.Now()
+	}
+	c.send(d.body)
 }
 
 // retry marks a delivery as one that is sent again.
@@ -157,7 +178,9 @@ func (s *Server) listen(c *conn) {
 		s.mu.Lock()
 		for _, d := range s.delivered {
 			if d.id == ack.Envelope {
-				d.acked++
+				if d.acked++; d.acked == 1 {
+					d.took = time.Since(d.sent)
+				}
 				d.payload = ack.Payload
 				s.answered(d)
 			}
@@ -238,10 +261,13 @@ func (s *Server) newest() *conn {
 }
 
 // Disconnect tells the newest link that it ends, as Slack does with the reasons warning, refresh_requested, link_disabled
-// and too_many_websockets. It is left to the app to close it.
+// and too_many_websockets. It goes on until the app closes it, or until a while after there is another.
 func (s *Server) Disconnect(reason string) {
 	s.mu.Lock()
 	c := s.newest()
+	if c != nil {
+		c.leaves = true
+	}
 	s.mu.Unlock()
 	if c != nil {
 		c.send(map[string]any{"type": "disconnect", "reason": reason, "debug_info": map[string]any{"host": "slacktest"}})
@@ -323,11 +349,35 @@ func (s *Server) send(typ string, payload any, takesPayload bool) string {
 // dispatch sends a delivery over the newest link. The caller holds mu.
 func (s *Server) dispatch(d *delivery) {
 	s.delivered = append(s.delivered, d)
-	if c := s.newest(); c != nil {
-		d.link = c
-		c.send(d.body)
+	if c := s.anyLink(); c != nil {
+		d.over(c)
 	}
 	s.happened()
+}
+
+// anyLink is the link that the next delivery takes; nil if there is none. The caller holds mu.
+func (s *Server) anyLink() *conn {
+	if !s.scatters {
+		return s.newest()
+	}
+	var live []*conn
+	for _, c := range s.conns {
+		if !c.ended {
+			live = append(live, c)
+		}
+	}
+	if len(live) == 0 {
+		return nil
+	}
+	s.serial++
+	return live[s.serial%len(live)]
+}
+
+// Scatter lets deliveries take any of the links that there are, as Slack does, and not the newest.
+func (s *Server) Scatter(scatters bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scatters = scatters
 }
 
 // SendRaw sends a frame as it is over the newest link.
@@ -369,6 +419,29 @@ func (s *Server) Acked(id string) (times int, payload json.RawMessage) {
 		}
 	}
 	return 0, nil
+}
+
+// Unacknowledged are the deliveries that were not acknowledged so far.
+func (s *Server) Unacknowledged() (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.delivered {
+		if d.acked == 0 {
+			ids = append(ids, d.id)
+		}
+	}
+	return ids
+}
+
+// Slowest is the longest time that a delivery took from when it was first sent until it was acknowledged.
+func (s *Server) Slowest() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var slowest time.Duration
+	for _, d := range s.delivered {
+		slowest = max(slowest, d.took)
+	}
+	return slowest
 }
 
 // Click lets a person press a button of a message by its action id, as the message stands or stood first. It returns the

@@ -29,6 +29,8 @@ type Options struct {
 	Ping time.Duration // between the pings on a link; 5 ms
 	// Trigger is how long a trigger_id is good; 3 s.
 	Trigger time.Duration
+	// Notice is for how long a link that was told that it ends goes on when there is another; 5 ms.
+	Notice time.Duration
 	// Limits lets calls be refused that are more than Slack takes of a method in a minute, or of messages in a channel.
 	Limits bool
 	// Minute is how long a minute of these limits lasts; 1 min. A second is a sixtieth of it.
@@ -54,6 +56,7 @@ type Server struct {
 	opens     int
 	conns     []*conn
 	silent    bool
+	scatters  bool
 	storm     int
 	delivered []*delivery
 	triggers  map[string]time.Time
@@ -98,6 +101,9 @@ func New(o Options) *Server {
 	}
 	if o.Trigger <= 0 {
 		o.Trigger = 3 * time.Second
+	}
+	if o.Notice <= 0 {
+		o.Notice = 5 * time.Millisecond
 	}
 	if o.Minute <= 0 {
 		o.Minute = time.Minute
