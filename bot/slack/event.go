@@ -14,6 +14,7 @@ import (
 
 // outer is what surrounds an event.
 type outer struct {
+	Type    string          `json:"type"`
 	Team    string          `json:"team_id"`
 	EventID string          `json:"event_id"`
 	Event   json.RawMessage `json:"event"`
@@ -47,7 +48,11 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 	case "events_api":
 		var o outer
 		var m said
-		if json.Unmarshal(e.Payload, &o) == nil && json.Unmarshal(o.Event, &m) == nil && s.spoken(m) {
+		fault := json.Unmarshal(e.Payload, &o)
+		if o.Type == "app_rate_limited" {
+			s.log.Error("slack leaves events out, since there are more than 30,000 an hour; what people say may not be heard")
+		}
+		if fault == nil && json.Unmarshal(o.Event, &m) == nil && s.spoken(m) {
 			// Names are asked for side by side, so that many people in one channel do not wait for each other's.
 			s.lanes.do("person "+m.User, func() { s.directory.lookup(ctx, m.User) })
 			s.lanes.do(m.Channel, func() { s.message(ctx, in, e, o, m) })

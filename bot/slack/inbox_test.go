@@ -88,11 +88,17 @@ type desk struct {
 
 func newDesk(t *testing.T, timing Timing) *desk {
 	t.Helper()
-	server := newServer(t)
-	d := &desk{T: t, server: server, slack: newSlack(t, server, timing), in: &inbox{cards: map[string]agent.Reply{}}}
+	d := newClosedDesk(t, timing)
 	d.listen()
 	d.linked()
 	return d
+}
+
+// newClosedDesk is a desk that does not listen yet.
+func newClosedDesk(t *testing.T, timing Timing) *desk {
+	t.Helper()
+	server := newServer(t)
+	return &desk{T: t, server: server, slack: newSlack(t, server, timing), in: &inbox{cards: map[string]agent.Reply{}}}
 }
 
 // listen lets the adapter listen until the test ends.

@@ -15,10 +15,11 @@ import (
 
 // conn is one link.
 type conn struct {
-	socket *websocket.Conn
-	write  sync.Mutex
-	ended  bool // guarded by the server's mu
-	leaves bool // it was told that it ends; guarded by the server's mu
+	socket  *websocket.Conn
+	write   sync.Mutex
+	ended   bool // guarded by the server's mu
+	leaves  bool // it was told that it ends; guarded by the server's mu
+	retired bool // nothing more is sent; guarded by the server's mu
 }
 
 // delivery is one envelope that was sent, or waits for a link.
@@ -65,11 +66,11 @@ func (s *Server) link(w http.ResponseWriter, r *http.Request) {
 	c := &conn{socket: socket}
 	defer c.close()
 	c.send(map[string]any{
-		"type": "hello", "num_connections": 1, "connection_info": map[string]any{"app_id": "A0TEST"},
+		"type": "hello", "num_connections": s.Linked() + 1, "connection_info": map[string]any{"app_id": "A0TEST"},
 		"debug_info": map[string]any{"host": "slacktest", "approximate_connection_time": 3600},
 	})
-	if s.stormy() {
-		c.send(map[string]any{"type": "disconnect", "reason": "too_many_websockets"})
+	if reason := s.unwanted(); reason != "" {
+		c.send(map[string]any{"type": "disconnect", "reason": reason})
 		return
 	}
 	s.attach(c)
@@ -81,16 +82,16 @@ func (s *Server) link(w http.ResponseWriter, r *http.Request) {
 	<-pinged
 }
 
-// stormy reports whether this link is one too many.
-func (s *Server) stormy() bool {
+// unwanted is why this link is cut right after its hello; "" when it is not.
+func (s *Server) unwanted() (reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.storm == 0 {
-		return false
+		return ""
 	}
 	s.storm--
 	s.happened()
-	return true
+	return s.stormy
 }
 
 // attach makes a link the one that deliveries take, and sends what waits. Links that were told that they end do so a little
@@ -100,12 +101,21 @@ func (s *Server) attach(c *conn) {
 	defer s.mu.Unlock()
 	for _, old := range s.conns {
 		if old.leaves && !old.ended {
-			time.AfterFunc(s.options.Notice, old.close)
+			time.AfterFunc(s.options.Notice, func() { s.retire(old) })
 		}
 	}
 	s.conns = append(s.conns, c)
 	s.resend()
 	s.happened()
+}
+
+// retire sends nothing more over a link and ends it, which the app answers by closing it.
+func (s *Server) retire(c *conn) {
+	s.mu.Lock()
+	c.retired = true
+	s.mu.Unlock()
+	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	_ = c.socket.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
 }
 
 // resend sends over the newest link what waits for one, and what was sent over a link that has ended and was not
@@ -176,6 +186,7 @@ func (s *Server) listen(c *conn) {
 			break
 		}
 		s.mu.Lock()
+		s.acks[ack.Envelope]++
 		for _, d := range s.delivered {
 			if d.id == ack.Envelope {
 				if d.acked++; d.acked == 1 {
@@ -253,8 +264,8 @@ func (s *Server) Opens() int {
 // newest is the newest link that has not ended; nil if there is none. The caller holds mu.
 func (s *Server) newest() *conn {
 	for i := len(s.conns) - 1; i >= 0; i-- {
-		if !s.conns[i].ended {
-			return s.conns[i]
+		if c := s.conns[i]; !c.ended && !c.retired {
+			return c
 		}
 	}
 	return nil
@@ -293,13 +304,16 @@ func (s *Server) Silence(silent bool) {
 }
 
 // Storm lets each of the next n links be one too many: after its hello it is told so, and cut.
-func (s *Server) Storm(n int) {
+func (s *Server) Storm(n int) { s.Unwanted("too_many_websockets", n) }
+
+// Unwanted lets each of the next n links be told a reason after its hello, and be cut.
+func (s *Server) Unwanted(reason string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.storm = n
+	s.storm, s.stormy = n, reason
 }
 
-// Stormed reports whether the storm is over.
+// Stormed reports whether the storm is over, or no link is unwanted any more.
 func (s *Server) Stormed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -362,7 +376,7 @@ func (s *Server) anyLink() *conn {
 	}
 	var live []*conn
 	for _, c := range s.conns {
-		if !c.ended {
+		if !c.ended && !c.retired {
 			live = append(live, c)
 		}
 	}
@@ -409,7 +423,7 @@ func (s *Server) Redeliver(id string) string {
 	panic("slacktest: there was no delivery " + id)
 }
 
-// Acked reports how often a delivery was acknowledged, and with what.
+// Acked reports how often a delivery, or a frame with that envelope id, was acknowledged, and a delivery with what.
 func (s *Server) Acked(id string) (times int, payload json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -418,7 +432,7 @@ func (s *Server) Acked(id string) (times int, payload json.RawMessage) {
 			return d.acked, d.payload
 		}
 	}
-	return 0, nil
+	return s.acks[id], nil
 }
 
 // Unacknowledged are the deliveries that were not acknowledged so far.

@@ -57,7 +57,9 @@ type Server struct {
 	conns     []*conn
 	silent    bool
 	scatters  bool
-	storm     int
+	storm     int            // links that are unwanted
+	stormy    string         // why
+	acks      map[string]int // by envelope
 	delivered []*delivery
 	triggers  map[string]time.Time
 	views     []View
@@ -112,7 +114,7 @@ func New(o Options) *Server {
 		options: o, closing: make(chan struct{}), changed: make(chan struct{}), clock: time.Now().UnixMicro(),
 		users: map[string]User{}, channels: map[string]*channel{}, faults: map[string][]Fault{}, tickets: map[string]bool{},
 		triggers: map[string]time.Time{}, uploads: map[string]*uploading{}, attached: map[string]*attached{},
-		counted: map[string][]time.Time{}, buckets: map[string]*bucket{},
+		counted: map[string][]time.Time{}, buckets: map[string]*bucket{}, acks: map[string]int{},
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
