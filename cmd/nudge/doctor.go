@@ -63,7 +63,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.report(a.examine(cmd.Context(), c, dir, quick))
 		},
 	}
-	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little, nor Slack")
 	cmd.AddCommand(a.undeliveredCommand())
 	return cmd
 }
@@ -74,7 +74,7 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 	findings = append(findings, storeFindings(ctx, c, dir)...)
 	findings = append(findings, clockFindings(c)...)
 	findings = append(findings, programFindings(c)...)
-	var made parts
+	made := parts{alarms: &alarms{}}
 	for _, part := range allParts {
 		say, err := part.make(c, a.log(), &made)
 		if part.name == "model" && err == nil && !quick {
@@ -84,12 +84,20 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 			}
 			continue
 		}
+		if asks, ok := made.slack.(checker); ok && part.name == "slack" && err == nil && !quick {
+			say, err = asks.Check(ctx)
+		}
 		findings = append(findings, judge(part.name, say, err))
 	}
 	if c.Web.Listen == "" && c.Slack.BotTokenEnv == "" {
 		findings = append(findings, finding{"serve", noted, errNothingToServe.Error()})
 	}
 	return findings
+}
+
+// checker is an adapter that can ask its platform whether it would be served.
+type checker interface {
+	Check(ctx context.Context) (say string, err error)
 }
 
 func (a *app) report(findings []finding) error {

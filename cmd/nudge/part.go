@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"nudge/agent"
@@ -29,6 +30,30 @@ type parts struct {
 	slack     bot.Adapter      // nil when Slack is off, or cannot be set up
 	apiToken  string           // "" turns POST /api/messages off
 	lacking   error            // what was asked for and cannot be set up, while the rest goes on
+	alarms    *alarms
+}
+
+// alarms takes what somebody must mend from the parts that notice it to who tells the owners, which is made after them.
+type alarms struct {
+	mu   sync.Mutex
+	tell func(text string)
+}
+
+// raise tells the owners, if there is already somebody who can.
+func (a *alarms) raise(text string) {
+	a.mu.Lock()
+	tell := a.tell
+	a.mu.Unlock()
+	if tell != nil {
+		tell(text)
+	}
+}
+
+// through lets alarms be told from now on.
+func (a *alarms) through(tell func(text string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tell = tell
 }
 
 // part makes one of them.
@@ -49,7 +74,7 @@ var allParts = []part{
 // assemble makes the parts, those of serve only when it is to serve. The error is that of the first that is wrong and
 // cannot be spared.
 func assemble(c config.Config, serving bool, log *slog.Logger) (parts, error) {
-	var made parts
+	made := parts{alarms: &alarms{}}
 	for _, p := range allParts {
 		if p.serving && !serving {
 			continue
@@ -67,6 +92,36 @@ func assemble(c config.Config, serving bool, log *slog.Logger) (parts, error) {
 		return parts{}, inFile(c, errNothingToServe)
 	}
 	return made, nil
+}
+
+// claimSlack keeps other processes from using the same Slack app, and goes on without Slack where one does already. release
+// lets others have it again.
+func (p *parts) claimSlack(c config.Config, dataDir string, log *slog.Logger) (release func() error, err error) {
+	release = func() error { return nil }
+	if p.slack == nil {
+		return release, nil
+	}
+	token, err := config.Secret(c.Slack.AppTokenEnv)
+	if err != nil {
+		return release, fmt.Errorf("slack.app_token_env: %w", err)
+	}
+	claimed, err := claim("slack", token+" "+c.Slack.APIURL, dataDir)
+	var taken *takenError
+	switch {
+	case errors.As(err, &taken):
+		err = fmt.Errorf("the app token from %s is in use by another nudge, %w; Slack would give each of them only a part of what people say. "+
+			"Stop that one, or make a Slack app of its own for this one", c.Slack.AppTokenEnv, err)
+		if c.Web.Listen == "" {
+			return release, inFile(c, err)
+		}
+		log.Error("going on without slack", "error", inFile(c, err))
+		p.slack, p.lacking = nil, errors.Join(p.lacking, err)
+	case err != nil:
+		log.Warn("cannot make sure that no other nudge uses the same Slack app", "error", err)
+	default:
+		release = claimed
+	}
+	return release, nil
 }
 
 var errNothingToServe = errors.New("there is nothing to serve: web.listen is empty and Slack is not configured")
@@ -95,7 +150,7 @@ func makeModel(c config.Config, log *slog.Logger, into *parts) (say string, err 
 	return say, nil
 }
 
-// makeSlack makes the adapter, which refuses tokens of the wrong kind.
+// makeSlack makes the adapter, which refuses tokens of the wrong kind. Nothing is asked of Slack yet.
 func makeSlack(c config.Config, log *slog.Logger, into *parts) (say string, err error) {
 	if c.Slack.BotTokenEnv == "" {
 		return "off", nil
@@ -110,7 +165,7 @@ func makeSlack(c config.Config, log *slog.Logger, into *parts) (say string, err 
 	}
 	adapter, err := slack.New(slack.Config{
 		BotToken: botToken, AppToken: appToken, APIURL: c.Slack.APIURL, Log: log,
-		BotTokenFrom: c.Slack.BotTokenEnv, AppTokenFrom: c.Slack.AppTokenEnv,
+		BotTokenFrom: c.Slack.BotTokenEnv, AppTokenFrom: c.Slack.AppTokenEnv, Alarm: into.alarms.raise,
 	})
 	if err != nil {
 		return "", err

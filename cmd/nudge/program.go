@@ -35,6 +35,7 @@ type program struct {
 	agent   *agent.Agent
 	clock   *schedule.Clock
 	log     *slog.Logger
+	release func() error // gives up what only one process may have
 
 	troubled bool // the processes before this one ended uncleanly too often: nothing is taken up
 	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
@@ -69,11 +70,15 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(err)
 	}
+	release, err := made.claimSlack(c, dataDir, log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	troubled, err := noteStart(context.Background(), store, time.Now())
 	if err != nil {
-		return nil, failed(errors.Join(err, store.Close()))
+		return nil, failed(errors.Join(err, store.Close(), release()))
 	}
-	p := &program{config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}}
+	p := &program{release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}}
 	p.left = sync.NewCond(&p.mu)
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
@@ -97,8 +102,9 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, store.Close(), release())
 	}
+	made.alarms.through(p.needsMending)
 	return p, nil
 }
 
@@ -112,7 +118,7 @@ func (p *program) end(grace time.Duration) {
 // close ends the agent, waiting a while for what runs, and gives the data file free.
 func (p *program) close(grace time.Duration) error {
 	p.end(grace)
-	return errors.Join(noteEnd(context.Background(), p.store), p.store.Close())
+	return errors.Join(noteEnd(context.Background(), p.store), p.store.Close(), p.release())
 }
 
 func modelName(c config.Model) string {
@@ -252,10 +258,23 @@ func (p *program) alarm(ctx context.Context, heartbeat, text string) {
 	p.tellOwners(ctx, heartbeat, text)
 }
 
-// tellOwners says something to the owners unasked, of a heartbeat or of none.
-func (p *program) tellOwners(ctx context.Context, heartbeat, text string) {
+// needsMending tells that a platform is out of order until somebody mends it, also where that platform is not needed to
+// hear of it.
+func (p *program) needsMending(text string) {
+	p.log.Error("somebody has to mend this", "text", text)
+	p.tellOwners(context.Background(), "", text, "web:me")
+}
+
+// tellOwners says something to the owners unasked, of a heartbeat or of none, and to others.
+func (p *program) tellOwners(ctx context.Context, heartbeat, text string, others ...agent.PersonID) {
 	err := p.store.Update(ctx, func(tx memory.Tx) error {
-		for _, owner := range p.alarmed() {
+		told := p.alarmed()
+		for _, other := range others {
+			if !slices.Contains(told, other) {
+				told = append(told, other)
+			}
+		}
+		for _, owner := range told {
 			address, _, err := agent.Home(tx, owner)
 			if err != nil {
 				return err

@@ -68,8 +68,11 @@ func newOffice(t *testing.T, script func(int, modeltest.ChatRequest) modeltest.R
 	if !strings.Contains(config, "[web]") {
 		config += "\n[web]\nlisten = \"\"\n"
 	}
-	o.place = newPlace(t, o.model, fmt.Sprintf("%s\n[access]\nallow = [%q, %q]\n[slack]\nbot_token_env = %q\napp_token_env = %q\napi_url = %q\n",
-		config, personID(ann), personID(bob), botVariable, appVariable, o.slack.APIURL()))
+	if !strings.Contains(config, "[access]") {
+		config += fmt.Sprintf("\n[access]\nallow = [%q, %q]\n", personID(ann), personID(bob))
+	}
+	o.place = newPlace(t, o.model, fmt.Sprintf("%s\n[slack]\nbot_token_env = %q\napp_token_env = %q\napi_url = %q\n",
+		config, botVariable, appVariable, o.slack.APIURL()))
 	o.env = []string{botVariable + "=" + slacktest.BotToken, appVariable + "=" + slacktest.AppToken}
 	t.Cleanup(func() {
 		o.kill()

@@ -68,6 +68,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, method string) {
 		body[k] = v
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if s.options.Scopes != "" {
+		w.Header().Set("X-OAuth-Scopes", s.options.Scopes)
+	}
 	_ = json.NewEncoder(w).Encode(body)
 }
 
@@ -122,6 +125,9 @@ func readCall(r *http.Request, method string) (Call, string) {
 func (s *Server) fault(method string) *Fault {
 	faults := s.faults[method]
 	if len(faults) == 0 {
+		if s.disturb != nil {
+			return s.disturb(method, len(s.calls))
+		}
 		return nil
 	}
 	s.faults[method] = faults[1:]

@@ -75,3 +75,10 @@ func (s *Server) Refused() int {
 	defer s.mu.Unlock()
 	return s.refused
 }
+
+// Limit turns the limits on, with minutes of such a length.
+func (s *Server) Limit(minute time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.Limits, s.options.Minute = true, minute
+}

@@ -29,6 +29,8 @@ type Options struct {
 	Ping time.Duration // between the pings on a link; 5 ms
 	// Trigger is how long a trigger_id is good; 3 s.
 	Trigger time.Duration
+	// Scopes are those that the bot token has, as Slack lists them; they are not listed when this is empty.
+	Scopes string
 	// Notice is for how long a link that was told that it ends goes on when there is another; 5 ms.
 	Notice time.Duration
 	// Limits lets calls be refused that are more than Slack takes of a method in a minute, or of messages in a channel.
@@ -52,6 +54,7 @@ type Server struct {
 	channels  map[string]*channel
 	calls     []Call
 	faults    map[string][]Fault // by method
+	disturb   func(method string, number int) *Fault
 	tickets   map[string]bool
 	opens     int
 	conns     []*conn
@@ -189,6 +192,14 @@ func (s *Server) Fail(method string, faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[method] = append(s.faults[method], faults...)
+}
+
+// Disturb lets each call go wrong as a function says, which is called with the method and the number of the call among all,
+// and returns nil for one that goes well. What [Server.Fail] says comes before.
+func (s *Server) Disturb(fault func(method string, number int) *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disturb = fault
 }
 
 // Calls are the calls of a method so far; of every method for "".
