@@ -50,12 +50,17 @@ func readFate(state string) fate {
 type item struct {
 	adapter Adapter
 	parcel  uint64 // 0 for progress
+	queue   string // the name of the one that it is in, or came out of
 	reply   agent.Reply
 	fate    fate // as it is on disk
 	begun   bool // the fate is that of a try which has begun in this process
 	blind   bool // the adapter cannot find out what became of it
 	spoilt  error
+	failing time.Time // since when, for one of the receipts
 }
+
+// isReceipt reports whether an item is in a queue of receipts, which does not stand for its conversation.
+func (it *item) isReceipt() bool { return it.queue != it.reply.Address }
 
 // doubtful reports whether a try to say an item can be in doubt. Signs are the same when they are made twice.
 func (it *item) doubtful() bool {
@@ -135,14 +140,14 @@ const mostSaid = 16
 
 // deliver says what a conversation's queue holds until it is empty. What was said leaves the outbox in the commit that
 // notes that the next is being sent, or as soon as there is no next.
-func (h *Hub) deliver(address string, q *queue) {
+func (h *Hub) deliver(name string, q *queue) {
 	var said []spoken
 	for {
 		it := h.next(q)
 		if it == nil {
 			h.settle(said, nil)
 			said = nil
-			if h.over(address, q) {
+			if h.over(name, q) {
 				return
 			}
 			continue
@@ -178,13 +183,13 @@ func (h *Hub) next(q *queue) *item {
 }
 
 // over ends a queue, unless something came meanwhile.
-func (h *Hub) over(address string, q *queue) bool {
+func (h *Hub) over(name string, q *queue) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(q.items) > 0 && !h.ended {
 		return false
 	}
-	delete(h.queues, address)
+	delete(h.queues, name)
 	h.quiet.Broadcast()
 	return true
 }
@@ -279,6 +284,9 @@ func (h *Hub) settle(said []spoken, next *item) (kept bool) {
 func (h *Hub) delivered(tx memory.Tx, s spoken) error {
 	if err := tx.Outbox().Remove(s.parcel); err != nil {
 		return err
+	}
+	if s.isReceipt() {
+		return nil
 	}
 	if err := tx.Table(tableFailing).Delete(s.reply.Address); err != nil {
 		return err
@@ -378,7 +386,7 @@ func (h *Hub) note(it *item, f fate, fails bool) (since time.Time, kept bool) {
 				return err
 			}
 		}
-		if !fails {
+		if !fails || it.isReceipt() {
 			return nil
 		}
 		known, found, err := readFailing(tx, it.reply.Address)
@@ -392,6 +400,12 @@ func (h *Hub) note(it *item, f fate, fails bool) (since time.Time, kept bool) {
 		return putFailing(tx, it.reply.Address, row)
 	})
 	it.fate, it.begun = f, false
+	if it.isReceipt() {
+		if it.failing.IsZero() {
+			it.failing = row.Since
+		}
+		since = it.failing
+	}
 	return since, kept
 }
 
@@ -400,7 +414,7 @@ func (h *Hub) newestQueued(it *item) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	newest := it.parcel
-	for _, behind := range h.queues[it.reply.Address].items {
+	for _, behind := range h.queues[it.queue].items {
 		newest = max(newest, behind.parcel)
 	}
 	return newest

@@ -364,6 +364,38 @@ func TestMarksAreNotRepeats(t *testing.T) {
 	}
 }
 
+// TestNothingWaitsForReceipts lets a platform take no receipts for a while: what is said goes on, and the receipts keep
+// their order.
+func TestNothingWaitsForReceipts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		f := newFake()
+		f.doubt, f.reacts = bot.FindsOut, true
+		f.fail = func(d bot.Delivery, try int) error {
+			if d.Kind == agent.SteerMark && d.State == agent.Stored && try == 1 {
+				return &bot.SendError{RetryAfter: 30 * time.Second, Err: errors.New("too many")}
+			}
+			return nil
+		}
+		s := serve(t, store, bot.Config{}, f)
+		for _, state := range []string{agent.Stored, agent.SeenAt} {
+			send(t, store, agent.Reply{Kind: agent.SteerMark, ID: "m1", State: state, Text: "receipt", Address: annHome})
+		}
+		send(t, store, agent.Reply{Kind: agent.Final, Text: "the answer", Address: annHome})
+		start := time.Now()
+		s.hub.Outgoing()
+		synctest.Wait()
+		if f.texts(annHome) != "the answer" || len(f.all()) != 1 {
+			t.Errorf("said %+v", f.all())
+		}
+		s.rest()
+		if got := f.all(); time.Since(start) != 30*time.Second || len(got) != 3 || got[1].State != agent.Stored || got[2].State != agent.SeenAt {
+			t.Errorf("after %s said %+v", time.Since(start), got)
+		}
+		s.end()
+	})
+}
+
 // TestAStoreThatFails says nothing that it cannot note, and goes on when it can.
 func TestAStoreThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,6 +27,7 @@ type fake struct {
 	slash    string
 	edits    bool
 	doubt    bot.Doubt
+	reacts   bool
 	home     string                                           // if set, the only conversation that it serves
 	fail     func(d bot.Delivery, try int) error              // if set, may refuse the nth try of a delivery
 	hold     func(d bot.Delivery)                             // if set, may let a delivery take its time
@@ -48,7 +49,7 @@ func (f *fake) Platform() string { return f.platform }
 func (f *fake) Serves(address string) bool { return f.home == "" || address == f.home }
 
 func (f *fake) Abilities() bot.Abilities {
-	return bot.Abilities{Slash: f.slash, Edits: f.edits, Doubt: f.doubt}
+	return bot.Abilities{Slash: f.slash, Edits: f.edits, Doubt: f.doubt, Reactions: f.reacts}
 }
 
 func (f *fake) Listen(ctx context.Context, in bot.Receiver) error {

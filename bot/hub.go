@@ -46,7 +46,7 @@ type Hub struct {
 	adapters []Adapter
 	closed   map[Adapter]bool
 	failed   error                // of adapters that ended with one
-	queues   map[string]*queue    // by conversation; only those with something to say
+	queues   map[string]*queue    // by conversation, those of receipts by another name; only those with something to say
 	cursor   uint64               // the last parcel that was looked at
 	live     []placed             // progress that is not queued yet
 	progress int                  // how much there has been

@@ -12,7 +12,20 @@ import (
 
 // queue is what one conversation has to be told, in order.
 type queue struct {
-	items []*item
+	address string
+	items   []*item
+}
+
+// receipts stands behind the address of a conversation in the name of a queue of its own.
+const receipts = "\x00receipts"
+
+// line names the queue of an item. Where receipts are put on the very messages that they are about, nothing that is said
+// waits for them: a platform takes fewer of them than of messages.
+func (it *item) line() string {
+	if it.reply.Kind == agent.SteerMark && it.adapter.Abilities().Reactions {
+		return it.reply.Address + receipts
+	}
+	return it.reply.Address
 }
 
 // Outgoing says that there may be something in the outbox. It does not block.
@@ -170,11 +183,12 @@ func (h *Hub) enqueue(it *item) {
 	if h.ended {
 		return
 	}
-	q := h.queues[it.reply.Address]
+	it.queue = it.line()
+	q := h.queues[it.queue]
 	if q == nil {
-		q = &queue{}
-		h.queues[it.reply.Address] = q
-		h.serving.Go(func() { h.deliver(it.reply.Address, q) })
+		q = &queue{address: it.reply.Address}
+		h.queues[it.queue] = q
+		h.serving.Go(func() { h.deliver(it.queue, q) })
 	}
 	q.items = append(q.items, it)
 }
@@ -199,7 +213,7 @@ func (h *Hub) close(it *item) (goesOn bool) {
 // leave lets a parcel and all that is queued behind it lie in the outbox, so that the next adapter gets them in their
 // order. The caller holds mu.
 func (h *Hub) leave(it *item) {
-	q := h.queues[it.reply.Address]
+	q := h.queues[it.queue]
 	h.free = append(h.free, it.parcel)
 	for _, behind := range q.items {
 		h.free = append(h.free, behind.parcel)
@@ -233,8 +247,8 @@ func (h *Hub) Drain(ctx context.Context, want func(address string) bool) error {
 
 // speaks reports whether a conversation that is wanted has something to be told. The caller holds mu.
 func (h *Hub) speaks(want func(address string) bool) bool {
-	for address := range h.queues {
-		if want == nil || want(address) {
+	for _, q := range h.queues {
+		if want == nil || want(q.address) {
 			return true
 		}
 	}

@@ -59,6 +59,7 @@ type rig struct {
 	mu    sync.Mutex
 	own   []string // deliveries of the suite's people
 	cards map[string]at
+	begun int // adapters
 }
 
 type at struct{ channel, ts string }
@@ -67,7 +68,23 @@ func TestSuite(t *testing.T) {
 	bottest.Run(t, func(t *testing.T) bottest.Rig { return &rig{T: t, server: newServer(t), cards: map[string]at{}} })
 }
 
-func (r *rig) Adapter(bottest.Program) bot.Adapter { return newSlack(r.T, r.server, brisk) }
+func (r *rig) Adapter(bottest.Program) bot.Adapter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun++
+	return newSlack(r.T, r.server, brisk)
+}
+
+// linked waits for the link of the newest adapter. What is clicked before is lost, as it is in Slack.
+func (r *rig) linked() {
+	r.Helper()
+	r.mu.Lock()
+	begun := r.begun
+	r.mu.Unlock()
+	if !r.server.Await(patience, func() bool { return r.server.Links() >= begun && r.server.Linked() > 0 }) {
+		r.Fatal("there is no link")
+	}
+}
 
 func (r *rig) People() bottest.People {
 	return bottest.People{
@@ -150,6 +167,7 @@ func cardOf(m slacktest.Message) string {
 func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	r.Helper()
 	where := r.find(d.Card)
+	r.linked()
 	action := map[agent.Verdict]string{agent.Approve: actionApprove, agent.Deny: actionDeny, agent.Edit: actionEdit}[d.Verdict]
 	if d.Verdict == agent.AnswerIt {
 		action = r.choice(where, d.Text)
@@ -219,6 +237,7 @@ func (r *rig) Stop(from agent.Person, place bottest.Place) {
 	if !found {
 		r.Fatal("there is no Stop button")
 	}
+	r.linked()
 	delivery, _ := r.server.Click(user(from), channel, ts, actionStop)
 	r.note(delivery)
 }
