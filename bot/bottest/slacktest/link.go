@@ -407,6 +407,18 @@ func (s *Server) SendRaw(frame string) {
 	_ = c.socket.WriteMessage(websocket.TextMessage, []byte(frame))
 }
 
+// Retry sends a payload of the Events API that the app has perhaps never seen, as a retry, and returns the id of the delivery.
+func (s *Server) Retry(payload map[string]any, attempt int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := &delivery{id: s.number("envelope-"), body: map[string]any{
+		"type": "events_api", "payload": payload, "accepts_response_payload": false, "retry_attempt": attempt, "retry_reason": "timeout",
+	}}
+	d.body["envelope_id"] = d.id
+	s.dispatch(d)
+	return d.id
+}
+
 // Redeliver sends a delivery again, in a new envelope and as a retry, and returns the id of that.
 func (s *Server) Redeliver(id string) string {
 	s.mu.Lock()

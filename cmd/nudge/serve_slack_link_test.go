@@ -262,3 +262,63 @@ func TestOneProcessForASlackApp(t *testing.T) {
 	alone.linked()
 	alone.interrupt()
 }
+
+// TestSlackStopTwice presses Stop twice while a tool runs, and delivers each press again.
+func TestSlackStopTwice(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, runScript("slow"), slowCommands)
+	o.say(slacktest.Said{User: ann, Text: "go"})
+	o.place.begun(1)
+	var shown slacktest.Message
+	o.until("there was a Stop button", func() bool {
+		for _, m := range o.slack.ByBot(slacktest.DM(ann)) {
+			if actionOf(m, "Stop") != "" {
+				shown = m
+				return true
+			}
+		}
+		return false
+	})
+	first, _ := o.slack.Click(ann, shown.Channel, shown.TS, actionOf(shown, "Stop"))
+	second, _ := o.slack.Click(ann, shown.Channel, shown.TS, actionOf(shown, "Stop"))
+	o.acked(first, second, o.slack.Redeliver(first), o.slack.Redeliver(second))
+	o.told(slacktest.DM(ann), "Stopped")
+	o.say(slacktest.Said{User: ann, Text: "do it instead"})
+	o.told(slacktest.DM(ann), "Understood.")
+	stopped := 0
+	for _, m := range o.slack.ByBot(slacktest.DM(ann)) {
+		if strings.Contains(m.Text, "Stopped") {
+			stopped++
+		}
+		if len(m.Buttons()) > 0 {
+			t.Errorf("there are still buttons: %+v", m)
+		}
+	}
+	if stopped != 1 {
+		t.Errorf("it was said %d times that the turn was stopped: %+v", stopped, o.slack.ByBot(slacktest.DM(ann)))
+	}
+}
+
+// TestSlackThreads talks in a thread in which the bot is, without a mention, and in one in which it is not.
+func TestSlackThreads(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, sayIt, "")
+	foreign, _ := o.say(slacktest.Said{User: bob, Channel: team, Text: "say nothing to this"})
+	o.say(slacktest.Said{User: ann, Channel: team, Thread: foreign, Text: "say plum"})
+	own, _ := o.say(slacktest.Said{User: ann, Channel: team, Text: addBot + "say apple"})
+	o.told(team, "It is apple.")
+	o.say(slacktest.Said{User: ann, Channel: team, Thread: own, Text: "say pear"})
+	if m := o.told(team, "It is pear."); m.Thread != own {
+		t.Errorf("it is answered in %q", m.Thread)
+	}
+	if n := len(o.model.Requests()); n != 2 {
+		t.Errorf("%d model calls, want 2", n)
+	}
+	// Asked into the other one, it has a part in it from then on.
+	o.say(slacktest.Said{User: ann, Channel: team, Thread: foreign, Text: addBot + "say fig"})
+	o.told(team, "It is fig.")
+	o.say(slacktest.Said{User: ann, Channel: team, Thread: foreign, Text: "say kiwi"})
+	if m := o.told(team, "It is kiwi."); m.Thread != foreign {
+		t.Errorf("it is answered in %q", m.Thread)
+	}
+}
