@@ -48,8 +48,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	quick := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the config, the secrets, the store and the model, and say how to mend what is wrong",
-		Long: "Check the config, the secrets, the store and the model, and say how to mend what is wrong. While another nudge runs, it is\n" +
+		Short: "Check the config, the secrets, the store, the model and Slack, and say how to mend what is wrong",
+		Long: "Check the config, the secrets, the store, the model and Slack, and say how to mend what is wrong. While another nudge runs, it is\n" +
 			"asked whether all that it serves works. The exit status is 1 when something is wrong; notes are no faults.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

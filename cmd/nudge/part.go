@@ -171,7 +171,7 @@ func makeSlack(c config.Config, log *slog.Logger, into *parts) (say string, err 
 		return "", err
 	}
 	into.slack = adapter
-	return "both tokens are there and of the right kind; whether Slack takes them shows when it serves", nil
+	return "both tokens are there and of the right kind; Slack was not asked", nil
 }
 
 func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {
