@@ -295,3 +295,45 @@ func TestLongAcknowledgementsAreRefused(t *testing.T) {
 		t.Errorf("it was sent: %v", err)
 	}
 }
+
+// TestARefusedOpeningWaits lets Slack refuse to open a link for a second.
+func TestARefusedOpeningWaits(t *testing.T) {
+	d := newClosedDesk(t, brisk)
+	d.server.Fail("apps.connections.open", slacktest.Fault{RetryAfter: time.Second})
+	d.listen()
+	d.linked()
+	calls := d.server.Calls("apps.connections.open")
+	if len(calls) != 2 || calls[1].At.Sub(calls[0].At) < time.Second {
+		t.Errorf("it was asked for at %v", calls)
+	}
+}
+
+// TestAcknowledgementsDoNotWaitForNames lets many people, of whom nothing is known, write in one channel while Slack does not
+// tell who they are.
+func TestAcknowledgementsDoNotWaitForNames(t *testing.T) {
+	const people = 30
+	for name, fault := range map[string]slacktest.Fault{"never answered": {Hang: true}, "refused": {RetryAfter: time.Minute}, "down": {Status: 503}} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, brisk)
+			d.server.Disturb(func(method string, _ int) *slacktest.Fault {
+				if method != "users.info" {
+					return nil
+				}
+				return &fault
+			})
+			var ids []string
+			start := time.Now()
+			for i := range people {
+				_, deliveries := d.server.Say(slacktest.Said{User: fmt.Sprintf("U%02d", i), Channel: shared, Text: "<@U0BOT> hi"})
+				ids = append(ids, deliveries...)
+			}
+			d.acked(ids...)
+			if took := time.Since(start); took > people*askFor/4 {
+				t.Errorf("the acknowledgements of %d people took %s", people, took)
+			}
+			if n := len(d.in.all()); n != people {
+				t.Errorf("heard %d of %d", n, people)
+			}
+		})
+	}
+}

@@ -1,11 +1,12 @@
 // Package slack is the adapter for Slack, over Socket Mode.
 //
-// What people say comes over a WebSocket ([Slack.Listen], link.go): each envelope is made into an event (event.go,
-// interaction.go), given to the receiver, and acknowledged only after that. What the agent says goes through Slack's Web
-// API ([Slack.Say], say.go; cards are in card.go, notify cards in feedback.go): Markdown becomes Slack's own markup with
-// nothing in it that could notify anybody (mrkdwn.go, phrase.go, hyperlink.go, table.go), is split into messages
-// (split.go) and posted under the reply's key, so that a message whose fate is not known is looked up before it is posted
-// again (ledger.go). Files that people attach are got when they are read ([Slack.Fetch], file.go).
+// What people say comes over a WebSocket ([Slack.Listen], link.go), whose openings are spaced (opening.go): each envelope is
+// made into an event (event.go, interaction.go), given to the receiver, and acknowledged only after that. What the agent
+// says goes through Slack's Web API ([Slack.Say], say.go; cards are in card.go, notify cards in feedback.go): Markdown
+// becomes Slack's own markup with nothing in it that could notify anybody (mrkdwn.go, phrase.go, hyperlink.go, table.go), is
+// split into messages (split.go) and posted under the reply's key, so that a message whose fate is not known is looked up
+// before it is posted again (ledger.go). All calls of the Web API keep to Slack's limits (limiter.go), and messages to those
+// of their channel (lane.go). Files that people attach are got when they are read ([Slack.Fetch], file.go).
 //
 // Conversations are slack:TEAM:CHANNEL:THREAD_TS in channels and slack:TEAM:dm:USER in direct messages, with
 // :THREAD_TS behind that for a thread inside one. People are slack:TEAM:USER.
