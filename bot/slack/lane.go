@@ -69,7 +69,7 @@ func (p *pace) await(ctx context.Context, channel string) error {
 		return err
 	}
 	if err := sleep(ctx, time.Until(at)); err != nil {
-		return err
+		return &unsentError{err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -127,7 +127,7 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 			if errors.As(err, &limited) {
 				return refusal(r, limited.RetryAfter), nil
 			}
-			return nil, err
+			return nil, &unsentError{err}
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), l.timeout)
@@ -142,6 +142,12 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return answer, nil
 }
+
+// unsentError is of a call that was never made.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return "not sent: " + e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
 
 // timed is the body of an answer, whose time ends when it is closed.
 type timed struct {

@@ -568,3 +568,33 @@ func TestARefusedConversationHoldsNoOther(t *testing.T) {
 		t.Errorf("said %q", texts)
 	}
 }
+
+// TestWhatWasNeverSentIsNotInDoubt ends contexts of messages that wait for their channel's second and for the workspace's
+// minute.
+func TestWhatWasNeverSentIsNotInDoubt(t *testing.T) {
+	for _, wait := range []string{"channel", "workspace"} {
+		timing := brisk
+		if wait == "channel" {
+			timing.Pace = time.Hour
+		}
+		d := newDesk(t, timing)
+		d.say(slacktest.Said{Text: "hi"})
+		d.tell("first", agent.Reply{Kind: agent.Final, Text: "first", Address: annsDM})
+		if wait == "workspace" {
+			d.slack.limiter.mu.Lock()
+			d.slack.limiter.budget("chat.postMessage").calls = []time.Time{time.Now()}
+			d.slack.limiter.budget("chat.postMessage").limit = 1
+			d.slack.limiter.mu.Unlock()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, err := d.slack.Say(ctx, bot.Delivery{Reply: agent.Reply{Kind: agent.Final, Text: "second", Address: annsDM}, Key: "second"})
+		cancel()
+		var send *bot.SendError
+		if !errors.As(err, &send) || send.Unsure || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: it ended with %+v", wait, err)
+		}
+		if n := len(d.server.Calls("chat.postMessage")); n != 1 {
+			t.Errorf("%s: %d messages were sent", wait, n)
+		}
+	}
+}

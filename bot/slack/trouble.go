@@ -86,7 +86,8 @@ func limited(err error) bool {
 
 // unsure reports whether what was asked for may have been done in spite of the error.
 func unsure(err error) bool {
-	if err == nil || limited(err) {
+	var unsent *unsentError
+	if err == nil || limited(err) || errors.As(err, &unsent) {
 		return false
 	}
 	if c := code(err); c != "" {
