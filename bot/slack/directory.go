@@ -70,7 +70,7 @@ func (d *directory) lookup(ctx context.Context, user string) (name, zone string)
 // ask asks Slack for a person. Everybody's messages would wait for a Slack that does not tell, so that nobody is asked for
 // for a while then.
 func (d *directory) ask(ctx context.Context, user string) {
-	within, cancel := context.WithTimeout(nowOrNever(ctx), askFor)
+	within, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	u, err := d.api.GetUserInfoContext(within, user)
 	d.mu.Lock()

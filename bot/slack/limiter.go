@@ -37,6 +37,12 @@ var allowances = map[string]int{
 	"files.completeUploadExternal": 100,
 }
 
+// fleeting are methods whose calls are of no use later: those that show that something is done, those that Slack takes only for
+// some seconds after a click, and what a message would have to wait for.
+var fleeting = []string{
+	"assistant.threads.setStatus", "agents.sessions.setStatus", "chat.startStream", "chat.appendStream", "views.open", "views.push", "users.info",
+}
+
 // usual is the allowance of all other methods, such as chat.update and conversations.replies: the third tier.
 const usual = 50
 
@@ -101,7 +107,8 @@ func inPassing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, standingKey{}, passing)
 }
 
-// nowOrNever marks calls that are of no use later. When there is no room for one it is refused as Slack would.
+// nowOrNever marks calls that are of no use later, as those of the fleeting methods are in any case. When there is no room
+// for one it is refused as Slack would.
 func nowOrNever(ctx context.Context) context.Context {
 	return context.WithValue(ctx, standingKey{}, atOnce)
 }
@@ -240,7 +247,10 @@ func (l *limiter) await(ctx context.Context, method string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	standing, _ := ctx.Value(standingKey{}).(standing)
+	standing, marked := ctx.Value(standingKey{}).(standing)
+	if !marked && slices.Contains(fleeting, method) {
+		standing = atOnce
+	}
 	l.mu.Lock()
 	b := l.budget(method)
 	now := time.Now()

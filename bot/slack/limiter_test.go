@@ -94,7 +94,7 @@ func call(ctx context.Context, l *limiter, method, channel string) (time.Duratio
 // TestNoMinuteHasTooManyCalls calls each kind of method as fast as can be for a while.
 func TestNoMinuteHasTooManyCalls(t *testing.T) {
 	for method, limit := range map[string]int{
-		"chat.update": 50, "reactions.remove": 20, "users.info": 100, "chat.postMessage": 300, "something.new": 50,
+		"chat.update": 50, "reactions.remove": 20, "chat.postEphemeral": 100, "chat.postMessage": 300, "something.new": 50,
 	} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -363,22 +363,31 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestNowOrNever calls methods that are of no use later, and one that is marked so, until there is no room.
 func TestNowOrNever(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
-		l, start := newTestLimiter(w), time.Now()
-		for range 100 {
-			if wait, err := call(nowOrNever(t.Context()), l, "users.info", ""); wait > 0 || err != nil {
-				t.Fatalf("refused for %s: %v", wait, err)
+	for method, limit := range map[string]int{
+		"users.info": 100, "views.open": 100, "chat.startStream": 20, "agents.sessions.setStatus": 50, "chat.update": 50,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &wire{}
+			l, start := newTestLimiter(w), time.Now()
+			ctx := t.Context()
+			if method == "chat.update" {
+				ctx = nowOrNever(ctx)
 			}
-		}
-		if wait, err := call(nowOrNever(t.Context()), l, "users.info", ""); wait != 63*time.Second || err != nil {
-			t.Errorf("refused for %s: %v", wait, err)
-		}
-		if n := len(w.times("users.info", start)); n != 100 || time.Since(start) > 0 {
-			t.Errorf("%d calls in %s", n, time.Since(start))
-		}
-	})
+			for range limit {
+				if wait, err := call(ctx, l, method, ""); wait > 0 || err != nil {
+					t.Fatalf("%s is refused for %s: %v", method, wait, err)
+				}
+			}
+			if wait, err := call(ctx, l, method, ""); wait != 63*time.Second || err != nil {
+				t.Errorf("%s is refused for %s: %v", method, wait, err)
+			}
+			if n := len(w.times(method, start)); n != limit || time.Since(start) > 0 {
+				t.Errorf("%d calls of %s in %s", n, method, time.Since(start))
+			}
+		})
+	}
 }
 
 // TestUploadsAreNoCalls sends what is no method of the API on as it is.
