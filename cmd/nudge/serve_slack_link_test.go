@@ -15,17 +15,22 @@ import (
 	"nudge/bot/bottest/slacktest"
 )
 
-// everybody is a config in which all of the workspace are served.
-var everybody = fmt.Sprintf("\n[access]\nallow = [%q]\nowners = [%q]\n", personID("*"), personID(ann))
-
-// crowd lets as many people work in an office.
-func (o *office) crowd(people int) (users []string) {
+// crowdOf is as many people, and a config in which they are served, by their ids, and Ann is the owner.
+func crowdOf(people int) (users []string, config string) {
+	allow := []string{fmt.Sprintf("%q", personID(ann))}
 	for i := range people {
 		user := fmt.Sprintf("U%03d", i)
-		o.slack.AddUser(slacktest.User{ID: user, Name: fmt.Sprint("Person ", i), Zone: "UTC"})
 		users = append(users, user)
+		allow = append(allow, fmt.Sprintf("%q", personID(user)))
 	}
-	return users
+	return users, fmt.Sprintf("\n[access]\nallow = [%s]\nowners = [%q]\n", strings.Join(allow, ", "), personID(ann))
+}
+
+// crowd lets people work in an office.
+func (o *office) crowd(users []string) {
+	for i, user := range users {
+		o.slack.AddUser(slacktest.User{ID: user, Name: fmt.Sprint("Person ", i), Zone: "UTC"})
+	}
 }
 
 // TestSlackLoad lets two hundred people write at once, in direct messages and in channels, while Slack refreshes the link three
@@ -34,14 +39,15 @@ func TestSlackLoad(t *testing.T) {
 	t.Parallel()
 	const people, channels = 200, 40
 	acked := make(chan struct{})
+	users, config := crowdOf(people)
 	o := newOffice(t, func(n int, req modeltest.ChatRequest) modeltest.Reply {
 		select {
 		case <-acked:
 		case <-t.Context().Done():
 		}
 		return sayIt(n, req)
-	}, everybody)
-	users := o.crowd(people)
+	}, config)
+	o.crowd(users)
 	chance := rand.New(rand.NewPCG(1, 2)) // called under the fake's lock
 	o.slack.Disturb(func(method string, _ int) *slacktest.Fault {
 		if method == "apps.connections.open" || method == "auth.test" || chance.Float64() > 0.02 {
@@ -121,15 +127,16 @@ func TestSlackAnswersManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const conversations = 64
 	begin := make(chan struct{})
+	users, config := crowdOf(conversations)
 	o := newOffice(t, func(n int, req modeltest.ChatRequest) modeltest.Reply {
 		select {
 		case <-begin:
 		case <-t.Context().Done():
 		}
 		return sayIt(n, req)
-	}, everybody)
+	}, config)
 	o.slack.Limit(time.Minute)
-	users := o.crowd(conversations)
+	o.crowd(users)
 	o.start()
 	o.linked()
 	for _, user := range users {
@@ -181,7 +188,8 @@ func (o *office) ready(console string) int {
 // TestSlackSwitchedOff switches Socket Mode off while the program runs. The owner is told over the Web API, which goes on.
 func TestSlackSwitchedOff(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, sayIt, everybody+"\n[web]\nlisten = \"127.0.0.1:0\"\n")
+	_, config := crowdOf(0)
+	o := openOffice(t, sayIt, config+"\n[web]\nlisten = \"127.0.0.1:0\"\n")
 	console := o.consoleAddress()
 	o.until("it was ready", func() bool { return o.ready(console) == http.StatusOK })
 	o.slack.Disconnect("link_disabled")
@@ -202,7 +210,8 @@ func TestSlackSwitchedOff(t *testing.T) {
 // TestSlackTokenDies revokes the app token while the program runs, which shows when the link is next opened.
 func TestSlackTokenDies(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, sayIt, everybody+"\n[web]\nlisten = \"127.0.0.1:0\"\n")
+	_, config := crowdOf(0)
+	o := openOffice(t, sayIt, config+"\n[web]\nlisten = \"127.0.0.1:0\"\n")
 	console := o.consoleAddress()
 	o.slack.Fail("apps.connections.open", slacktest.Fault{Error: "token_revoked"})
 	o.slack.Drop()
