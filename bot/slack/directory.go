@@ -13,7 +13,7 @@ import (
 const (
 	knownFor = time.Hour              // what is known of a person is asked again after that
 	askFor   = 700 * time.Millisecond // a message does not wait longer for its author's name
-	restFor  = 30 * time.Second       // nobody is asked for after Slack did not tell in time
+	restFor  = 10 * time.Second       // nobody is asked for after Slack did not tell in time
 	mostKept = 10_000
 )
 
