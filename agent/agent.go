@@ -376,7 +376,7 @@ func rememberPerson(tx memory.Tx, m Message) error {
 		return err
 	}
 	row.Home = had.Home
-	if direct(m.Address) {
+	if Direct(m.Address) {
 		row.Home = m.Address
 	}
 	return putPerson(tx, m.From.ID, had, row)

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,9 +12,13 @@ import (
 
 // policy says who must agree to a call: what the config says of it, else what the tool does.
 func (a *actor) policy(c *call, arguments json.RawMessage) (Policy, error) {
-	policy, name := c.tool.Policy, c.tool.Name
-	if c.tool.Judge != nil {
-		of, as, err := c.tool.Judge(a.invocation(c, arguments))
+	return a.policyOf(c.tool, a.invocation(c, arguments))
+}
+
+func (ag *Agent) policyOf(tool *Tool, in Invocation) (Policy, error) {
+	policy, name := tool.Policy, tool.Name
+	if tool.Judge != nil {
+		of, as, err := tool.Judge(in)
 		if err != nil {
 			return "", err
 		}
@@ -25,10 +27,10 @@ func (a *actor) policy(c *call, arguments json.RawMessage) (Policy, error) {
 			name = as
 		}
 	}
-	judged := c.tool.Judge != nil
-	if set, ok := a.Approve[name]; ok && !(judged && name == c.tool.Name) {
+	judged := tool.Judge != nil
+	if set, ok := ag.Approve[name]; ok && !(judged && name == tool.Name) {
 		policy = set
-	} else if set, ok := a.Approve[c.tool.Name]; ok {
+	} else if set, ok := ag.Approve[tool.Name]; ok {
 		// What the tool says of this very call cannot be loosened by what the config says of all its calls.
 		policy = stricter(policy, set)
 	}
@@ -53,11 +55,7 @@ func (a *actor) digest(tool *Tool, in Invocation) string {
 	if tool.Digest != nil {
 		depends = tool.Digest(in)
 	}
-	sum := sha256.New()
-	for _, part := range []string{in.Session, in.Turn, in.Call, tool.Name, string(in.Arguments), depends} {
-		fmt.Fprintf(sum, "%d:%s", len(part), part)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return digestOf(in.Session, in.Turn, in.Call, tool.Name, string(in.Arguments), depends)
 }
 
 // askCard asks a person about a call. The turn waits if it is the turn's own person who decides; otherwise the call
@@ -78,6 +76,7 @@ func (a *actor) askWith(c *call, policy Policy, question bool, arguments json.Ra
 		k.Expires = now().Add(a.Limits.Question)
 	}
 	k.Parked = !question && (t.provenance == Heartbeat || policy == PolicySecond || policy == PolicyOwner && !a.owns(t.person.ID))
+	a.offersRule(&k, c.tool, in)
 	if err := a.add(k); err != nil {
 		return err
 	}
@@ -95,6 +94,7 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 	reply := Reply{
 		Kind: Approval, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Address: k.Address,
 		Tool: k.Tool, Arguments: k.Arguments, MayDecide: a.deciders(k), Expires: &k.Expires,
+		Parked: k.Parked, Always: k.always(),
 	}
 	if tool.Card != nil {
 		reply.Text = tool.Card(in)
@@ -110,6 +110,14 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 		}
 	}
 	return a.register(k, reply)
+}
+
+// always is until when the rule would hold that can be saved with a card; nil when none can be.
+func (k cardEntry) always() *time.Time {
+	if k.Rule == "" {
+		return nil
+	}
+	return &k.Until
 }
 
 // register puts a card's reply into the outbox, and the card where it can be found again.
@@ -147,12 +155,12 @@ func (a *actor) register(k cardEntry, reply Reply) error {
 
 // showAt are the conversations where a card stands: where the conversation is, and for a card of owners also with
 // each of them.
-func (a *actor) showAt(k cardEntry) []string {
+func (ag *Agent) showAt(k cardEntry) []string {
 	addresses := []string{k.Address}
 	if k.Policy != PolicyOwner {
 		return addresses
 	}
-	owners := a.Owners
+	owners := ag.Owners
 	if len(owners) == 0 {
 		owners = []PersonID{"web:me"}
 	}
@@ -199,19 +207,8 @@ func WaitingCards(tx memory.Tx, fn func(WaitingCard) error) error {
 
 // WaitingCardOf gives the card with an id, if it awaits a decision.
 func WaitingCardOf(tx memory.Tx, id string) (Reply, bool, error) {
-	if id == "" || len(id) > memory.MaxID {
-		return Reply{}, false, nil
-	}
-	data, found, err := tx.Table(tableWaiting).Get(id)
-	if err != nil || !found {
-		return Reply{}, false, err
-	}
-	var w WaitingCard
-	if err := json.Unmarshal(data, &w); err != nil {
-		return Reply{}, false, fmt.Errorf("read the waiting card %s: %w", id, err)
-	}
-	w.Reply.Address = w.Conversation
-	return w.Reply, true, nil
+	w, waiting, err := waitingCard(tx, id)
+	return w.Reply, waiting, err
 }
 
 // FindCard is the session that a card belongs to. A card that was never asked gives ErrUnknownCard.
@@ -227,11 +224,11 @@ func FindCard(tx memory.Tx, card string) (string, error) {
 }
 
 // deciders say who may decide about a card.
-func (a *actor) deciders(k cardEntry) []string {
+func (ag *Agent) deciders(k cardEntry) []string {
 	switch k.Policy {
 	case PolicyOwner:
-		owners := make([]string, len(a.Owners))
-		for i, o := range a.Owners {
+		owners := make([]string, len(ag.Owners))
+		for i, o := range ag.Owners {
 			owners[i] = string(o)
 		}
 		if len(owners) == 0 {
@@ -283,21 +280,23 @@ func (a *actor) decide(l letter, k *card) error {
 		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
 		return nil
 	case !a.entitled(k.Asked, k.Policy, l.From.ID):
-		return a.refuse(l, fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(a.deciders(k.cardEntry), " or ")))
+		return a.refuse(l, notYours(a.deciders(k.cardEntry)))
 	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceContinue)):
 		return a.continueTurn(l, k)
 	case k.Resumes:
 		return a.refuse(l, "This only asks whether to go on: answer with "+ChoiceContinue+", or say what else to do.")
 	case k.Unknown && (d.Verdict == Approve || d.Verdict == AnswerIt && chooses(d.Text, ChoiceAgain)):
-		a.tellDecider(l, k)
-		return a.close(k, decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name})
+		d := decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name}
+		a.tellDecider(l, k, d)
+		return a.close(k, d)
 	case k.Unknown && (d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceLeave)):
-		a.tellDecider(l, k)
-		return a.close(k, decidedEntry{Verdict: Deny, By: l.From.ID, Name: l.From.Name, Text: d.Text})
+		d := decidedEntry{Verdict: Deny, By: l.From.ID, Name: l.From.Name, Text: d.Text}
+		a.tellDecider(l, k, d)
+		return a.close(k, d)
 	case k.Unknown:
 		return a.refuse(l, "This only asks whether to run it again: answer with "+ChoiceAgain+" or "+ChoiceLeave+", or say what else to do.")
 	case k.Question:
-		if d.Verdict == Approve || d.Verdict == Edit {
+		if d.Verdict == Approve || d.Verdict == Always || d.Verdict == Edit {
 			return a.refuse(l, "That is a question; answer it in your own words.")
 		}
 		return a.answerQuestion(l, k, d.Text)
@@ -305,20 +304,34 @@ func (a *actor) decide(l letter, k *card) error {
 		return a.refuse(l, "That is no question; approve it or deny it.")
 	case d.Verdict == Edit:
 		return a.edit(l, k)
+	case d.Verdict == Always:
+		return a.always(l, k)
 	}
-	a.tellDecider(l, k)
-	return a.close(k, decidedEntry{Verdict: d.Verdict, By: l.From.ID, Name: l.From.Name, Text: d.Text})
+	decided := decidedEntry{Verdict: d.Verdict, By: l.From.ID, Name: l.From.Name, Text: d.Text}
+	a.tellDecider(l, k, decided)
+	return a.close(k, decided)
+}
+
+// mark is what the places where a card stands are told of its decision.
+func (d decidedEntry) mark() Reply {
+	r := Reply{
+		Kind: DecidedMark, Turn: d.Turn, ID: d.Card, Tool: d.Tool, Decision: d.Verdict, By: string(d.By), Text: d.Text, Arguments: d.Arguments, Rule: d.Rule,
+	}
+	if d.Rule != "" {
+		r.Always = &d.Until
+	}
+	return r
 }
 
 // tellDecider shows a decision where it was made, when the card stands elsewhere.
-func (a *actor) tellDecider(l letter, k *card) {
+func (a *actor) tellDecider(l letter, k *card, d decidedEntry) {
 	if l.Address == "" || slices.Contains(a.showAt(k.cardEntry), l.Address) {
 		return
 	}
-	a.say(Reply{
-		Kind: DecidedMark, Turn: k.Turn, ID: k.Card, Tool: k.Tool, Decision: l.Decision.Verdict, By: string(l.From.ID), Text: l.Decision.Text,
-		Address: l.Address,
-	})
+	d.Turn, d.Card, d.Tool, d.Arguments = k.Turn, k.Card, k.Tool, nil
+	mark := d.mark()
+	mark.Address = l.Address
+	a.say(mark)
 }
 
 func (a *actor) refuse(l letter, text string) error {
@@ -348,7 +361,9 @@ func (a *actor) close(k *card, d decidedEntry) error {
 		return tx.Due().Remove(timerKey(id))
 	})
 	for _, at := range a.showAt(k.cardEntry) {
-		a.say(Reply{Kind: DecidedMark, Turn: k.Turn, Run: d.Run, ID: id, Tool: k.Tool, Decision: d.Verdict, By: string(d.By), Text: d.Text, Address: at})
+		mark := d.mark()
+		mark.Run, mark.Arguments, mark.Address = d.Run, nil, at
+		a.say(mark)
 	}
 	if k.Resumes {
 		return nil
@@ -428,15 +443,15 @@ func denied(d decidedEntry) string {
 func (a *actor) edit(l letter, k *card) error {
 	tool := a.tools.named[k.Tool]
 	if tool == nil {
-		return a.refuse(l, "The tool "+k.Tool+" is no longer there, so this cannot be edited.")
+		return a.refuse(l, toolGone(k.Tool))
+	}
+	c := a.state.open(k.Call)
+	if c == nil || c.card != k {
+		return a.refuse(l, parkedEdit)
 	}
 	arguments, err := tool.schema.Check(string(l.Decision.Arguments))
 	if err != nil {
 		return a.refuse(l, "These arguments do not fit, and nothing was decided: "+err.Error())
-	}
-	c := a.state.open(k.Call)
-	if c == nil || c.card != k {
-		return a.refuse(l, "A parked call can be approved or denied, not edited.")
 	}
 	c.tool = tool.Tool
 	policy, err := a.policy(c, arguments)
@@ -446,10 +461,11 @@ func (a *actor) edit(l letter, k *card) error {
 	if policy != PolicyNo && !a.entitled(k.Asked, policy, l.From.ID) {
 		return a.refuse(l, "With these arguments it is not yours to decide; nothing was decided.")
 	}
-	a.tellDecider(l, k)
-	return a.close(k, decidedEntry{
+	d := decidedEntry{
 		Verdict: Edit, By: l.From.ID, Name: l.From.Name, Arguments: arguments, Digest: a.digest(tool.Tool, a.invocation(c, arguments)),
-	})
+	}
+	a.tellDecider(l, k, d)
+	return a.close(k, d)
 }
 
 // editedBy tells the model, before a result, that a person changed the arguments.
@@ -474,6 +490,8 @@ func (k *card) outcome(zone string) string {
 		return fmt.Sprintf("It was already approved by %s%s.", nameOf(k.by), at)
 	case Edit:
 		return fmt.Sprintf("It was already approved by %s%s, with other arguments.", nameOf(k.by), at)
+	case Always:
+		return fmt.Sprintf("It was already approved by %s%s, and allowed from then on.", nameOf(k.by), at)
 	case Deny:
 		return fmt.Sprintf("It was already denied by %s%s.", nameOf(k.by), at)
 	case AnswerIt:

@@ -31,7 +31,8 @@ const (
 // What can only have been meant in one way is mended: nothing, blanks and null are {}; a Markdown fence around the
 // whole is removed; an object inside up to two strings is taken out, and so is a value inside a string where the
 // schema allows no string; an integer such as 3.0 is written 3. All else is an error, one sentence for the model
-// that names every fault: two values, a property given twice, a property that is not known.
+// that names every fault: two values, a property given twice, a property that is not known. What is one object and does not
+// fit is an [*UnfitError].
 func (s *Schema) Check(arguments string) (json.RawMessage, error) {
 	object, err := readObject(arguments)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Schema) Check(arguments string) (json.RawMessage, error) {
 	}
 	err = guard(func() error { return s.top.Validate(fitted) })
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return nil, fmt.Errorf("the arguments do not fit: %s", s.faults(invalid))
+		return nil, &UnfitError{Text: "the arguments do not fit: " + s.faults(invalid), Fields: s.fieldFaults(invalid)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("check the arguments: %w", err)

@@ -88,12 +88,18 @@ func (a *actor) judgeCall(c *call) error {
 	if err := a.tools.prepare(a.state.turn, c); err != nil {
 		return a.answer(c, err.Error(), true)
 	}
+	c.rule = nil
 	policy, err := a.policy(c, c.arguments)
 	switch {
 	case err != nil:
 		return a.answer(c, "not run: "+err.Error(), true)
 	case c.Name == askPerson:
 		return a.askCard(c, policy, true)
+	case policy == PolicyAsk:
+		if c.rule, err = a.ruleFor(c); err != nil || c.rule != nil {
+			return err
+		}
+		return a.askCard(c, policy, false)
 	case policy != PolicyNo:
 		return a.askCard(c, policy, false)
 	}
@@ -155,7 +161,7 @@ func (a *actor) twins() map[*call]*call {
 
 // onlyReads reports whether a call changes nothing and nobody is asked about it.
 func (a *actor) onlyReads(c *call) bool {
-	return c.card == nil && a.tools.prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read
+	return c.card == nil && a.tools.prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read && a.free(c)
 }
 
 // share gives calls that read the same as another of the step its result.

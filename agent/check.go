@@ -21,7 +21,7 @@ func Check(tx memory.Tx, report func(problem string)) error {
 		tx: tx, report: report, open: map[string]string{}, turns: map[string]string{},
 		cards: map[string]askedCard{}, checkpoints: map[string]uint64{},
 	}
-	steps := []func() error{c.journals, c.mail, c.outbox, c.openTurns, c.owedCalls, c.turnRows, c.cardRows, c.waitingCards, c.timers, c.checkpointRows, c.people, c.saved}
+	steps := []func() error{c.journals, c.mail, c.outbox, c.openTurns, c.owedCalls, c.turnRows, c.cardRows, c.waitingCards, c.timers, c.checkpointRows, c.people, c.saved, c.rules}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("check the agent's records: %w", err)
@@ -394,6 +394,41 @@ func (c *checking) people() error {
 		var row personRow
 		if err := json.Unmarshal(value, &row); err != nil {
 			c.problem("what is known of %s cannot be read: %v; their messages are not taken: %s", id, err, restoreAdvice)
+		}
+		return nil
+	})
+}
+
+// rules compares the rules with the decisions that saved them, and with their order in time, by which they age.
+func (c *checking) rules() error {
+	rules, times := c.tx.Table(tableRules), c.tx.Table(tableRulesTime)
+	err := rules.Scan("", func(key string, value []byte) error {
+		rule, err := readRule(value)
+		if err != nil {
+			c.problem("the rule at %s: %v; its person's rules cannot be listed: %s", key, err, restoreAdvice)
+			return nil
+		}
+		k, found := c.cards[rule.Card]
+		if !found || k.verdict != Always || k.session != rule.Session || ruleKey(k.Asked, k.Rule) != key || !k.Until.Equal(rule.Until) || string(k.Arguments) != string(rule.Arguments) {
+			c.problem("rule %s of %s allows %s, which no decision has saved so; revoke it in chat with approvals revoke %s", rule.ID, rule.Person, rule.Tool, rule.ID)
+		}
+		_, found, err = times.Get(ruleTimeRow(key, rule.Until))
+		if err == nil && !found {
+			c.problem("rule %s is missing in the order of time; it ends in time, and its row stays", rule.ID)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return times.Scan("", func(row string, _ []byte) error {
+		_, key, _ := strings.Cut(row, "/")
+		value, found, err := rules.Get(key)
+		if err != nil {
+			return err
+		}
+		if rule, err := readRule(value); !found || err == nil && ruleTimeRow(key, rule.Until) != row {
+			c.problem("the order of rules has a row %s for none; removing old rules may remove one too early", row)
 		}
 		return nil
 	})

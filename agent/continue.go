@@ -85,12 +85,16 @@ func (a *actor) continues(l letter) bool {
 
 // continueTurn takes the decision about an offer: the ended turn goes on with a new allowance, or stays ended.
 func (a *actor) continueTurn(l letter, k *card) error {
-	a.tellDecider(l, k)
+	d := decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name}
 	if l.Decision.Verdict == Deny {
-		return a.close(k, decidedEntry{Verdict: Deny, By: l.From.ID, Name: l.From.Name, Text: l.Decision.Text})
+		d.Verdict, d.Text = Deny, l.Decision.Text
+	}
+	a.tellDecider(l, k, d)
+	if d.Verdict == Deny {
+		return a.close(k, d)
 	}
 	id := a.state.halted.id
-	if err := a.close(k, decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name}); err != nil {
+	if err := a.close(k, d); err != nil {
 		return err
 	}
 	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Put(a.session, []byte(id)) })

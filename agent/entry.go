@@ -150,7 +150,9 @@ type toolCallEntry struct {
 	// Outside says that the result is, or has in it, text written by strangers.
 	Outside bool `json:"outside,omitempty"`
 	// Arguments is what was made of arguments that were not written as one JSON object, so that the model reads back what ran.
-	Arguments string `json:"arguments,omitempty"`
+	Arguments string   `json:"arguments,omitempty"`
+	Rule      string   `json:"rule,omitempty"` // the rule by which nobody was asked
+	RuleOf    PersonID `json:"rule_of,omitempty"`
 }
 
 type progressEntry struct {
@@ -203,6 +205,8 @@ type cardEntry struct {
 	Unknown   bool            `json:"unknown,omitempty"` // of a call that a crash cut off: approved, it is run again
 	Wake      *Wake           `json:"wake,omitempty"`
 	Address   string          `json:"address"`
+	Rule      string          `json:"rule,omitempty"` // stands for the call whenever it is made; "" where no rule can be saved
+	Until     time.Time       `json:"until,omitzero"` // when that rule would end
 }
 
 type decidedEntry struct {
@@ -220,6 +224,8 @@ type decidedEntry struct {
 	Question  bool            `json:"question,omitempty"`
 	Resumes   bool            `json:"resumes,omitempty"`
 	Owed      []receipt       `json:"owed,omitempty"` // for an answer in plain words
+	Rule      string          `json:"rule,omitempty"` // the id of the rule that was saved
+	Until     time.Time       `json:"until,omitzero"` // when it ends
 }
 
 type steerEntry struct {

@@ -18,10 +18,11 @@ type Erased struct {
 	Mail    int      // messages that it had not taken up
 	Parcels int      // replies that lay in the outbox
 	Results int      // long ones that were saved whole, and attached files that were read
+	Rules   int      // saved with its cards
 }
 
 // EraseSession removes a session within a transaction, from every place where the agent keeps something of it: journal,
-// inbox, outbox, cards with their time-outs, turns, the rows that a start looks at, saved results. What was spent and what
+// inbox, outbox, cards with their time-outs and the rules saved with them, turns, the rows that a start looks at, saved results. What was spent and what
 // is known of its person stay. A session of which there is nothing is no error.
 //
 // No agent may run on the store; where one does, [Agent.Erase] is the way.
@@ -238,6 +239,9 @@ func (e *erasure) rest() (err error) {
 		return err
 	}
 	if err = eraseFiles(e.tx, e.session); err != nil {
+		return err
+	}
+	if e.removed.Rules, err = removeRules(e.tx, "", func(r Rule) bool { return r.Session == e.session }); err != nil {
 		return err
 	}
 	e.removed.Entries, err = e.tx.Journal().Erase(e.session)

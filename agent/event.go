@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"nudge/memory"
@@ -84,7 +85,11 @@ func eventOf(e entry) (Event, bool) {
 			Kind: kindModelCall, Turn: e.Turn, Run: e.Run, Step: e.Step, CostUSD: e.Charge.USD(), Unknown: e.Unknown, Failed: true, Reason: e.Reason,
 		}, true
 	case *toolCallEntry:
-		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Effect: e.Effect}, true
+		event := Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Effect: e.Effect}
+		if e.Rule != "" {
+			event.Reason = fmt.Sprintf("allowed by rule %s of %s", e.Rule, e.RuleOf)
+		}
+		return event, true
 	case *progressEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Size: len(e.Line)}, true
 	case *toolResultEntry:
@@ -105,7 +110,11 @@ func eventOf(e entry) (Event, bool) {
 		if e.Resumes {
 			return Event{}, false
 		}
-		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: string(e.By)}, true
+		event := Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: string(e.By)}
+		if e.Rule != "" {
+			event.Reason = fmt.Sprintf("rule %s until %s", e.Rule, e.Until.Format(time.RFC3339))
+		}
+		return event, true
 	case *steerEntry:
 		return Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Step: e.Step, Size: len(e.IDs)}, true
 	case *compactedEntry:

@@ -87,6 +87,7 @@ type PersonExport struct {
 	Said     []ExportedLine  `json:"said"`           // by them in shared conversations
 	Mail     []ExportedLine  `json:"mail"`           // said by them in shared conversations and not taken up yet
 	Cards    []ExportedCard  `json:"cards"`          // asked in turns of theirs, or decided by them
+	Rules    []Rule          `json:"rules"`          // what they allowed from then on, also what has ended and lies there still
 	Spent    []ExportedDay   `json:"spent"`          // oldest first
 }
 
@@ -115,7 +116,7 @@ type ExportedDay struct {
 
 // Empty reports whether nothing is kept of the person.
 func (p PersonExport) Empty() bool {
-	return p.Name == "" && p.Zone == "" && p.Home == "" && len(p.Sessions)+len(p.Said)+len(p.Mail)+len(p.Cards)+len(p.Spent) == 0
+	return p.Name == "" && p.Zone == "" && p.Home == "" && len(p.Sessions)+len(p.Said)+len(p.Mail)+len(p.Cards)+len(p.Rules)+len(p.Spent) == 0
 }
 
 // ErrUnknownSession is wrapped by the error for a session of which nothing is kept.
@@ -343,10 +344,10 @@ func ExportPerson(tx memory.Tx, id PersonID, own func(session string) bool) (Per
 	}
 	x := exporting{
 		tx: tx, own: own, of: PersonExport{
-			Person: id, Sessions: []SessionExport{}, Said: []ExportedLine{}, Mail: []ExportedLine{}, Cards: []ExportedCard{}, Spent: []ExportedDay{},
+			Person: id, Sessions: []SessionExport{}, Said: []ExportedLine{}, Mail: []ExportedLine{}, Cards: []ExportedCard{}, Rules: []Rule{}, Spent: []ExportedDay{},
 		},
 	}
-	for _, step := range []func() error{x.who, x.sessions, x.spent} {
+	for _, step := range []func() error{x.who, x.sessions, x.rules, x.spent} {
 		if err := step(); err != nil {
 			return PersonExport{}, fmt.Errorf("export what is kept of %s: %w", id, err)
 		}
@@ -498,6 +499,12 @@ func (x *exporting) cards(session string) error {
 	return err
 }
 
+func (x *exporting) rules() (err error) {
+	rules, err := Rules(x.tx, x.of.Person, time.Time{})
+	x.of.Rules = append(x.of.Rules, rules...)
+	return err
+}
+
 func (x *exporting) spent() error {
 	prefix := string(x.of.Person) + "/"
 	return x.tx.Table(tableSpend).Scan(prefix, func(key string, _ []byte) error {
@@ -541,6 +548,13 @@ func (p PersonExport) Markdown(zone *time.Location) string {
 	}
 	for _, k := range p.Cards {
 		d.card(k)
+	}
+	if len(p.Rules) > 0 {
+		d.printf("\n## Allowed without asking\n")
+	}
+	for _, r := range p.Rules {
+		d.printf("\n**%s** %s, saved %s with card %s, until %s\n", r.ID, r.Tool, d.at(r.Saved), r.Card, d.at(r.Until))
+		d.fenced(string(r.Arguments))
 	}
 	return d.String()
 }

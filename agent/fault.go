@@ -11,19 +11,24 @@ import (
 	"golang.org/x/text/message"
 )
 
+// eachFault calls fn for each fault that a check found and that is not made up of others.
+func eachFault(fault *jsonschema.ValidationError, fn func(*jsonschema.ValidationError)) {
+	if len(fault.Causes) == 0 {
+		fn(fault)
+	}
+	for _, cause := range fault.Causes {
+		eachFault(cause, fn)
+	}
+}
+
 // faults puts everything that a check found into one line, in a fixed order.
 func (s *Schema) faults(invalid *jsonschema.ValidationError) string {
 	var texts []string
-	var collect func(*jsonschema.ValidationError)
-	collect = func(fault *jsonschema.ValidationError) {
-		if len(fault.Causes) == 0 {
-			texts = append(texts, s.faultTexts(fault)...)
-		}
-		for _, cause := range fault.Causes {
-			collect(cause)
-		}
-	}
-	collect(invalid)
+	eachFault(invalid, func(fault *jsonschema.ValidationError) { texts = append(texts, s.faultTexts(fault)...) })
+	return inOneLine(texts)
+}
+
+func inOneLine(texts []string) string {
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	if more := len(texts) - maxFaults; more > 0 {
@@ -32,12 +37,42 @@ func (s *Schema) faults(invalid *jsonschema.ValidationError) string {
 	return strings.Join(texts, "; ")
 }
 
+// fieldFaults are the faults by the property at the top that they are about, without the place where that is the property
+// itself.
+func (s *Schema) fieldFaults(invalid *jsonschema.ValidationError) map[string]string {
+	texts := map[string][]string{}
+	eachFault(invalid, func(fault *jsonschema.ValidationError) {
+		if len(fault.InstanceLocation) > 0 {
+			name := fault.InstanceLocation[0]
+			for _, text := range s.faultTexts(fault) {
+				if len(fault.InstanceLocation) == 1 {
+					text = strings.TrimPrefix(text, placeOf(fault))
+				}
+				texts[name] = append(texts[name], text)
+			}
+			return
+		}
+		switch what := fault.ErrorKind.(type) {
+		case *kind.Required:
+			for _, name := range what.Missing {
+				texts[name] = append(texts[name], "it is missing")
+			}
+		case *kind.AdditionalProperties:
+			for _, name := range what.Properties {
+				texts[name] = append(texts[name], "it is not known")
+			}
+		}
+	})
+	fields := map[string]string{}
+	for name, of := range texts {
+		fields[name] = inOneLine(of)
+	}
+	return fields
+}
+
 // faultTexts describes one fault; several unknown properties of one object are several texts.
 func (s *Schema) faultTexts(fault *jsonschema.ValidationError) []string {
-	place := ""
-	if len(fault.InstanceLocation) > 0 {
-		place = fmt.Sprintf("at %q: ", clip(pointer(fault.InstanceLocation), maxNameText))
-	}
+	place := placeOf(fault)
 	var texts []string
 	switch what := fault.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
@@ -57,6 +92,14 @@ func (s *Schema) faultTexts(fault *jsonschema.ValidationError) []string {
 		texts = append(texts, place+clip(strings.Join(strings.Fields(text), " "), maxFaultText))
 	}
 	return texts
+}
+
+// placeOf says where in the arguments a fault is, before its text; "" for the whole.
+func placeOf(fault *jsonschema.ValidationError) string {
+	if len(fault.InstanceLocation) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("at %q: ", clip(pointer(fault.InstanceLocation), maxNameText))
 }
 
 // suggestion names the known property that is most like an unknown one.

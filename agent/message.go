@@ -46,6 +46,7 @@ type Verdict string
 // The verdicts. Expire is a timer's; withdrawn is what becomes of cards when the person said something else instead.
 const (
 	Approve   Verdict = "approve"
+	Always    Verdict = "always" // approve, and let the same call run unasked from now on; see [Rule]
 	Deny      Verdict = "deny"
 	Edit      Verdict = "edit"
 	AnswerIt  Verdict = "answer"

@@ -54,6 +54,7 @@ type Reply struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`  // approval: an object; decided: as they were edited
 	MayDecide []string        `json:"may_decide,omitempty"` // approval: ids, or words where the set is open
 	Expires   *time.Time      `json:"expires,omitempty"`    // approval
+	Parked    bool            `json:"parked,omitempty"`     // approval: its turn has gone on, so it cannot be edited
 
 	Heartbeat string `json:"heartbeat,omitempty"` // notify, decided: the card is a notify card of this heartbeat
 	Urgency   string `json:"urgency,omitempty"`   // notify
@@ -62,6 +63,11 @@ type Reply struct {
 	Decision Verdict `json:"decision,omitempty"` // decided
 	By       string  `json:"by,omitempty"`       // decided
 	Told     string  `json:"told,omitempty"`     // decided: what the notify card tells
+
+	// Always is until when the same call may run unasked: of an approval, if that is decided, nil where it cannot be; of a
+	// decided mark, as it was.
+	Always *time.Time `json:"always,omitempty"`
+	Rule   string     `json:"rule,omitempty"` // decided: the id of the rule that was saved
 
 	State string `json:"state,omitempty"` // steer
 	Step  int    `json:"step,omitempty"`  // steer

@@ -95,6 +95,7 @@ type call struct {
 	done      bool
 	failed    bool
 	arguments json.RawMessage // checked; not journaled but for those on cards
+	rule      *Rule           // by which nobody is asked about it; not journaled before it begins
 	tool      *Tool
 }
 
@@ -470,8 +471,8 @@ func (t *turn) totals(reason StopReason) *Totals {
 	}
 }
 
-// direct reports whether only one person speaks in the conversation.
-func direct(address string) bool {
+// Direct reports whether only one person speaks in a conversation.
+func Direct(address string) bool {
 	parts := strings.Split(address, ":")
 	return slices.Contains(parts, "dm")
 }

@@ -174,7 +174,7 @@ func (a *actor) keep(l letter) error {
 
 // spoken is what a letter says, with its speaker's name where several speak.
 func (a *actor) spoken(l letter) string {
-	if direct(l.Address) || l.From.Name == "" {
+	if Direct(l.Address) || l.From.Name == "" {
 		return a.saying(l)
 	}
 	return l.From.Name + ": " + a.saying(l)

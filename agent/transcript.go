@@ -60,7 +60,7 @@ func shown(e entry) (Reply, bool) {
 	case *cardEntry:
 		return shownCard(e), !e.Resumes // the line that ended the turn shows it
 	case *decidedEntry:
-		return Reply{Kind: DecidedMark, Turn: e.Turn, ID: e.Card, Tool: e.Tool, Decision: e.Verdict, By: string(e.By), Text: e.Text, Arguments: e.Arguments}, true
+		return e.mark(), true
 	case *stoppedEntry:
 		r := Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say}
 		if e.Offer != "" {
@@ -76,7 +76,7 @@ func shownCard(e *cardEntry) Reply {
 		return shownUnknown(*e, "")
 	}
 	if !e.Question {
-		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires}
+		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires, Parked: e.Parked, Always: e.always()}
 	}
 	r := Reply{Kind: Ask, Turn: e.Turn, Run: e.Run, ID: e.Card, Deadline: &e.Expires}
 	var q questionArguments

@@ -97,6 +97,9 @@ func (a *actor) begin(works []*work) error {
 			Turn: w.in.Turn, Run: a.state.turn.run, Call: w.call.ID, Tool: w.tool.Name, Effect: w.effect(), Key: w.in.Key,
 			Outside: labelsOf(w.tool, w.in).Outside,
 		}
+		if rule := w.call.rule; rule != nil {
+			calling.Rule, calling.RuleOf = rule.ID, rule.Person
+		}
 		if !json.Valid([]byte(w.call.Arguments)) || !strings.HasPrefix(strings.TrimSpace(w.call.Arguments), "{") {
 			calling.Arguments = string(w.call.arguments)
 		}
@@ -167,7 +170,7 @@ func (a *actor) readyCall(c *call) (*work, error) {
 		w.in.Key = c.key // the same for every try
 	}
 	if c.card == nil {
-		return w, nil
+		return w, a.ruleStands(c)
 	}
 	w.in.Arguments = c.card.Arguments
 	if a.digest(c.tool, w.in) != c.card.Digest {
