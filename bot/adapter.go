@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -121,6 +122,11 @@ type Receiver interface {
 	Receive(ctx context.Context, e Event) (Admission, error)
 	// Card gives a card that still awaits a decision, for a form that is filled in from it.
 	Card(ctx context.Context, id string) (card agent.Reply, waiting bool, err error)
+	// Schema is the JSON Schema of a tool's arguments, for a form with a field for each; nil when the tool is not there.
+	Schema(tool string) json.RawMessage
+	// Weigh says what speaks against a click before it is received, for a form that shows its faults in place; nil when
+	// nothing does. Nothing is decided or kept. See [agent.Agent.Weigh].
+	Weigh(ctx context.Context, e Event) (*agent.Objection, error)
 }
 
 // SendError says what is known of a reply that could not be said.

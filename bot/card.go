@@ -29,10 +29,7 @@ func CardText(r agent.Reply) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "May I run %s?", r.Tool)
-	fmt.Fprintf(&b, "\n%s", Visible(indented(r.Arguments)))
-	if words := mixed(r.Arguments); words != nil {
-		fmt.Fprintf(&b, "\nCareful, letters of several alphabets that look alike stand in: %s", Visible(strings.Join(words, ", ")))
-	}
+	fmt.Fprintf(&b, "\n%s", ArgumentsText(r.Arguments))
 	if r.Text != "" {
 		fmt.Fprintf(&b, "\n%s", Visible(r.Text))
 	}
@@ -40,8 +37,33 @@ func CardText(r agent.Reply) string {
 	if r.Expires != nil {
 		fmt.Fprintf(&b, " until %s", r.Expires.Local().Format(time.DateTime))
 	}
-	fmt.Fprintf(&b, ".  /approve %s   /deny %s [reason]   /edit %s {arguments}", r.ID, r.ID, r.ID)
+	fmt.Fprintf(&b, ".  /approve %s   /deny %s [reason]", r.ID, r.ID)
+	if !r.Parked {
+		fmt.Fprintf(&b, "   /edit %s {arguments}", r.ID)
+	}
+	if r.Always != nil {
+		fmt.Fprintf(&b, "\n/approve %s always: from now on %s.", r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
+	}
 	return b.String()
+}
+
+// ArgumentsText is what a card says of a call's arguments.
+func ArgumentsText(arguments json.RawMessage) string {
+	text := Visible(indented(arguments))
+	if words := mixed(arguments); words != nil {
+		text += "\nCareful, letters of several alphabets that look alike stand in: " + Visible(strings.Join(words, ", "))
+	}
+	return text
+}
+
+// AlwaysText says what it means to allow a call always, until a time in words. What the call is stands beside it.
+func AlwaysText(until string) string {
+	return "exactly this call and no other runs without a card, for you alone and in direct messages, until " + until
+}
+
+// RuleText is a rule in a line.
+func RuleText(r agent.Rule) string {
+	return fmt.Sprintf("%s  %s %s until %s", r.ID, r.Tool, Visible(strings.ReplaceAll(string(r.Arguments), "\n", " ")), r.Until.Local().Format(time.DateTime))
 }
 
 // offered are the commands that stand for the choices of an offer: the first approves it, the second does not.
@@ -125,11 +147,17 @@ func DecidedText(r agent.Reply) string {
 		by = "nobody in time"
 	}
 	words := map[agent.Verdict]string{
-		agent.Approve: "approved by " + by, agent.Edit: "approved with changes by " + by, agent.Deny: "denied by " + by,
+		agent.Approve: "approved by " + by, agent.Edit: "approved with changes by " + by, agent.Always: "approved by " + by + ", and always", agent.Deny: "denied by " + by,
 		agent.AnswerIt: "answered by " + by, agent.Expire: "expired: decided by nobody in time", agent.Withdrawn: "withdrawn",
 	}[r.Decision]
 	if r.Text != "" && r.Decision == agent.Deny {
 		words += ": " + Visible(r.Text)
+	}
+	if r.Always != nil {
+		words += " until " + r.Always.Local().Format(time.DateTime)
+	}
+	if r.Rule != "" {
+		words += " (rule " + r.Rule + ")"
 	}
 	return fmt.Sprintf("%s (%s): %s", what, r.ID, words)
 }

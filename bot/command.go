@@ -31,11 +31,11 @@ func chatCommands() []chatCommand {
 		}},
 		{"stop all", "", "for owners: stops everything and pauses every heartbeat, until `go on`", (*Hub).stopAll},
 		{"go on", "", "for owners: lets the heartbeats go on", (*Hub).goOn},
-		{"approve", "[ID]", "lets a waiting call run", verdict(agent.Approve)},
+		{"approve", "[ID] [always]", "lets a waiting call run; with always, also the same call from now on", verdict(agent.Approve)},
 		{"deny", "[ID] [reason]", "refuses a waiting call", verdict(agent.Deny)},
 		{"edit", "ID {arguments}", "lets a waiting call run with other arguments", (*Hub).edit},
 		{"answer", "[ID] text", "answers a question", verdict(agent.AnswerIt)},
-		{"approvals", "", "lists what waits for a decision", (*Hub).approvals},
+		{"approvals", "[revoke ID|all]", "lists what waits for a decision and what you always allow, or ends that", (*Hub).approvals},
 		{"new", "", "begins a fresh conversation", (*Hub).newSession},
 		{"sessions", "[erase NUMBER]", "lists the conversations here, or erases one of them", (*Hub).sessions},
 		{"resume", "NUMBER", "goes back to one of them", (*Hub).resumeSession},
@@ -134,6 +134,10 @@ func (h *Hub) help(ctx context.Context, e Event, _ string) (Admission, error) {
 func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admission, error) {
 	return func(h *Hub, ctx context.Context, e Event, rest string) (Admission, error) {
 		id, text := cutWord(rest)
+		always := v == agent.Approve && strings.EqualFold(rest, onceAndAlways)
+		if always {
+			id, text = "", rest
+		}
 		only, known, err := h.waitingFor(ctx, e.From.ID, id)
 		if err != nil {
 			return 0, err
@@ -148,11 +152,16 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 		if v == agent.AnswerIt && text == "" {
 			return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say the answer too: %s %s your words.", h.word(e.Address, "answer"), id))
 		}
-		return h.pass(ctx, e, agent.Message{
-			Provenance: agent.Decided, Decision: &agent.Decision{Card: id, Verdict: v, Text: text},
-		})
+		d := &agent.Decision{Card: id, Verdict: v, Text: text}
+		if v == agent.Approve && strings.EqualFold(text, onceAndAlways) {
+			d.Verdict, d.Text = agent.Always, ""
+		}
+		return h.pass(ctx, e, agent.Message{Provenance: agent.Decided, Decision: d})
 	}
 }
+
+// onceAndAlways, behind a card's id, lets the same call run from now on as well.
+const onceAndAlways = "always"
 
 // waitingFor looks for a card by its id, and for the only card that a person may decide.
 func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) (only string, known bool, err error) {
@@ -201,7 +210,10 @@ func (h *Hub) edit(ctx context.Context, e Event, rest string) (Admission, error)
 	})
 }
 
-func (h *Hub) approvals(ctx context.Context, e Event, _ string) (Admission, error) {
+func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, error) {
+	if word, id := cutWord(rest); strings.EqualFold(word, "revoke") {
+		return h.revoke(ctx, e, id)
+	}
 	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		var lines []string
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
@@ -210,10 +222,51 @@ func (h *Hub) approvals(ctx context.Context, e Event, _ string) (Admission, erro
 			}
 			return nil
 		})
+		if err != nil {
+			return "", "", err
+		}
 		if lines == nil {
 			lines = []string{"Nothing waits for a decision of yours."}
 		}
+		rules, err := h.alwaysAllowed(tx, e)
+		if rules != "" {
+			lines = append(lines, rules)
+		}
 		return agent.Notice, strings.Join(lines, "\n\n"), err
+	})
+}
+
+// alwaysAllowed says what a person always allows. Where others read along it says only how much that is.
+func (h *Hub) alwaysAllowed(tx memory.Tx, e Event) (string, error) {
+	rules, err := agent.Rules(tx, e.From.ID, time.Now())
+	if err != nil || len(rules) == 0 {
+		return "", err
+	}
+	if !agent.Direct(e.Address) {
+		return fmt.Sprintf("You always allow %s. Ask me in direct messages which.", counted(len(rules), "call")), nil
+	}
+	lines := []string{"You always allow, in direct messages:"}
+	for _, rule := range rules {
+		lines = append(lines, RuleText(rule))
+	}
+	return strings.Join(append(lines, h.word(e.Address, "approvals revoke ID")+" ends one of these."), "\n"), nil
+}
+
+// revoke ends one of a person's rules, or all of them.
+func (h *Hub) revoke(ctx context.Context, e Event, id string) (Admission, error) {
+	if id == "" {
+		return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say which: %s. %s lists them.", h.word(e.Address, "approvals revoke ID"), h.word(e.Address, "approvals")))
+	}
+	which := id
+	if strings.EqualFold(id, "all") {
+		which = ""
+	}
+	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		ended, err := agent.RevokeRules(tx, e.From.ID, which)
+		if ended == 0 {
+			return agent.Fault, fmt.Sprintf("You have no such rule. %s lists those that you have.", h.word(e.Address, "approvals")), err
+		}
+		return agent.Notice, fmt.Sprintf("Revoked: %s. I ask again from now on.", counted(ended, "rule")), err
 	})
 }
 

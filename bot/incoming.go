@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,6 +62,9 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 	case e.Feedback != nil:
 		return h.feedback(ctx, e)
 	case e.Click != nil:
+		if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
+			return h.refuseClick(ctx, e, err)
+		}
 		return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
 	}
 	for _, words := range []string{"stop all", "go on"} {
@@ -105,6 +109,44 @@ func (h *Hub) Card(ctx context.Context, id string) (card agent.Reply, waiting bo
 	return card, waiting, err
 }
 
+// Schema is the JSON Schema of a tool's arguments.
+func (h *Hub) Schema(tool string) json.RawMessage { return h.agent.Schema(tool) }
+
+// cardElsewhere is what a person is told whose click is about a card that does not stand where it was made.
+const cardElsewhere = "That card does not belong to this conversation, so nothing was done."
+
+// Weigh says what speaks against a click.
+func (h *Hub) Weigh(ctx context.Context, e Event) (*agent.Objection, error) {
+	if !h.allowed(e.From.ID) {
+		return &agent.Objection{Text: "You are not on the list of people whom I serve, so nothing was done.", Final: true}, nil
+	}
+	if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
+		return &agent.Objection{Text: cardElsewhere, Final: true}, err
+	}
+	return h.agent.Weigh(ctx, e.From, *e.Click)
+}
+
+// elsewhere reports whether a click is about a card that was shown in other conversations only. One that was never asked is
+// for the agent to tell.
+func (h *Hub) elsewhere(ctx context.Context, e Event) (bool, error) {
+	stands, err := h.agent.CardStands(ctx, e.Click.Card, e.Address)
+	if errors.Is(err, agent.ErrUnknownCard) {
+		return false, nil
+	}
+	return !stands, err
+}
+
+// refuseClick tells the person of a click, and nobody else, that its card does not stand there.
+func (h *Hub) refuseClick(ctx context.Context, e Event, err error) (Admission, error) {
+	if err != nil {
+		return 0, err
+	}
+	h.Log.Warn("refused a decision about a card of another conversation", "person", e.From.ID, "card", e.Click.Card, "conversation", e.Address)
+	return h.answerReply(ctx, e, func(memory.Tx) (agent.Reply, error) {
+		return agent.Reply{Kind: agent.Fault, ID: e.Click.Card, To: e.From.ID, Text: cardElsewhere}, nil
+	})
+}
+
 // allowed reports whether a person is served.
 func (h *Hub) allowed(id agent.PersonID) bool {
 	if id.Local() {
@@ -146,16 +188,24 @@ func (h *Hub) answer(ctx context.Context, e Event, kind agent.Kind, text string)
 
 // answerWith is answer for a text that comes out of the transaction, which may also change something.
 func (h *Hub) answerWith(ctx context.Context, e Event, fn func(memory.Tx) (agent.Kind, string, error)) (Admission, error) {
+	return h.answerReply(ctx, e, func(tx memory.Tx) (r agent.Reply, err error) {
+		r.Kind, r.Text, err = fn(tx)
+		return r, err
+	})
+}
+
+// answerReply is answerWith for a reply that has more than a text.
+func (h *Hub) answerReply(ctx context.Context, e Event, fn func(memory.Tx) (agent.Reply, error)) (Admission, error) {
 	return h.admitOnce(ctx, e, func(tx memory.Tx) error {
-		kind, text, err := fn(tx)
+		r, err := fn(tx)
 		if err != nil {
 			return err
 		}
-		session, err := agent.SessionOf(tx, e.Address)
-		if err != nil {
+		r.Address = e.Address
+		if r.Session, err = agent.SessionOf(tx, e.Address); err != nil {
 			return err
 		}
-		return agent.Send(tx, agent.Reply{Kind: kind, Session: session, Text: text, Address: e.Address})
+		return agent.Send(tx, r)
 	})
 }
 

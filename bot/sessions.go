@@ -240,7 +240,7 @@ func (e Erased) String() string {
 		thing string
 	}{
 		{e.Entries, "journal line"}, {e.Turns, "turn"}, {len(e.Cards), "card"}, {e.Mail, "waiting message"}, {e.Parcels, "undelivered parcel"},
-		{e.Results, "saved result"}, {e.Told, "notify card"}, {e.Receipts, "card receipt"}, {e.Letters, "dead letter"},
+		{e.Results, "saved result"}, {e.Rules, "rule"}, {e.Told, "notify card"}, {e.Receipts, "card receipt"}, {e.Letters, "dead letter"},
 	} {
 		if of.n > 0 {
 			parts = append(parts, counted(of.n, of.thing))

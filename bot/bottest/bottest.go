@@ -161,6 +161,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"nothing is acknowledged before it is kept", acknowledgedWhenKept},
 		{"what could not be kept is not acknowledged", notAcknowledgedWhenLost},
 		{"an approved call runs once", approve},
+		{"a call is always allowed until that is revoked", always},
 		{"a card shows everything", cardComplete},
 		{"a card can be edited", edit},
 		{"a denial reaches the model", deny},

@@ -36,6 +36,34 @@ func approve(w *world) {
 	w.ran(notes)
 }
 
+func always(w *world) {
+	w.say("please delete it")
+	card := w.card(Direct, "notes.md").Card
+	w.rig.Press(w.who.Ann, Direct, decision(card.ID, agent.Always, "", ""))
+	w.settled(Direct, card.ID, w.who.Ann)
+	if outcome := w.find(Direct, card.ID).Outcome; !strings.Contains(outcome, "always") {
+		w.Errorf("the card says %q", outcome)
+	}
+	again := func(what string, times int) {
+		w.Helper()
+		w.say(what)
+		w.await("it is deleted again", func() bool { return w.count(w.who.Ann, Direct, "delete ended: it is gone") == times })
+		w.settle()
+	}
+	w.seen("delete ended: it is gone")
+	again("please delete it again", 2)
+	w.restart()
+	again("please delete it once more", 3)
+	w.ran(notes, notes, notes)
+	w.say(w.slash + "approvals")
+	w.seen("You always allow, in direct messages:")
+	w.say(w.slash + "approvals revoke all")
+	w.seen("Revoked: 1 rule")
+	w.say("please delete it after all")
+	w.card(Direct, "notes.md")
+	w.ran(notes, notes, notes)
+}
+
 // name is what a person is called.
 func name(p agent.Person) string {
 	if p.Name != "" {

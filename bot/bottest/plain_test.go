@@ -86,8 +86,11 @@ func (p *plain) Say(from agent.Person, _ Place, text string) string {
 
 func (p *plain) Press(from agent.Person, at Place, d agent.Decision) {
 	words := d.Text
-	if d.Verdict == agent.Edit {
+	switch d.Verdict {
+	case agent.Edit:
 		words = string(d.Arguments)
+	case agent.Always:
+		d.Verdict, words = agent.Approve, "always"
 	}
 	p.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }

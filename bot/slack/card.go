@@ -2,6 +2,7 @@ package slack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 const (
 	textLimit    = 4000  // of a message, as Slack splits or refuses longer ones
 	wholeLimit   = 12000 // of a text that is said in messages; longer ones become a file
-	cardLimit    = 11500 // of a card, as its buttons count as well and all blocks together may have about 13,200
+	cardLimit    = 4000  // of a card that is shown whole, as of a message; a longer one is a file with its beginning shown
 	sectionLimit = 3000
 	buttonLimit  = 75
 	blockIDLimit = 255
-	mostChoices  = 20 // of the 25 elements that a row of buttons may have
+	mostChoices  = 20 // as buttons, of the 25 elements that a row may have; more become a menu
 	excerptLimit = 1500
+	glimpseLimit = 600 // of the arguments on a card that is a file, and of what the tool says of them
 )
 
 // label is plain text in which nothing is markup, not even the names of emoji.
@@ -56,13 +58,51 @@ func row(address string, buttons ...slack.BlockElement) slack.Block {
 	return slack.NewActionBlock(id, buttons...)
 }
 
+// letters shows a text of any length in letters of one width, whole. Nothing in it is markup.
+func letters(text string) []slack.Block {
+	var blocks []slack.Block
+	for _, piece := range pieces(text, sectionLimit) {
+		if piece = strings.TrimRight(piece, "\n"); piece != "" {
+			blocks = append(blocks, slack.NewRichTextBlock("", &slack.RichTextPreformatted{
+				Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{slack.NewRichTextSectionTextElement(piece, nil)},
+			}))
+		}
+	}
+	return blocks
+}
+
+// asking is the first line of an approval.
+func asking(tool string) slack.Block {
+	return slack.NewRichTextBlock("", slack.NewRichTextSection(
+		slack.NewRichTextSectionTextElement("May I run ", nil),
+		slack.NewRichTextSectionTextElement(tool, &slack.RichTextSectionTextStyle{Code: true, Bold: true}),
+		slack.NewRichTextSectionTextElement("?", nil)))
+}
+
+// call shows the call that an approval is about: the tool, its arguments, and what the tool says of them.
+func call(r agent.Reply, limit int) []slack.Block {
+	blocks := append([]slack.Block{asking(cut(bot.Visible(r.Tool), labelLimit))}, letters(cut(bot.ArgumentsText(r.Arguments), limit))...)
+	switch text := cut(bot.Visible(r.Text), limit); {
+	case strings.Contains(text, "\n"):
+		blocks = append(blocks, letters(text)...) // a diff, or a list
+	case text != "":
+		blocks = append(blocks, section(text))
+	}
+	return blocks
+}
+
 // cardBlocks show a card with its buttons. rest says where above it the whole card stands, when it is too long to be shown.
 func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
-	text := body(r)
+	limit := cardLimit
 	if rest != "" {
-		text = cut(text, excerptLimit)
+		limit = glimpseLimit
 	}
-	blocks := sections(text)
+	var blocks []slack.Block
+	if r.Kind == agent.Approval {
+		blocks = call(r, limit)
+	} else {
+		blocks = sections(cut(body(r), limit))
+	}
 	if rest != "" {
 		blocks = append(blocks, section("This is not all: the whole card is "+rest+" above."))
 	}
@@ -73,39 +113,35 @@ func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
 		return append(blocks, row(r.Address, choices(r)...))
 	}
 	blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, s.deciders(r), false, true)))
-	return append(blocks, row(r.Address,
-		button(actionApprove, r.ID, "Approve", slack.StylePrimary),
-		button(actionDeny, r.ID, "Deny", slack.StyleDanger),
-		button(actionEdit, r.ID, "Edit", slack.StyleDefault)))
+	return append(blocks, row(r.Address, verdicts(r)...))
 }
 
-// body is what a card says, without its last line: who may decide is shown in another way, and the buttons stand for the
-// commands.
+// verdicts are the buttons of an approval.
+func verdicts(r agent.Reply) []slack.BlockElement {
+	buttons := []slack.BlockElement{
+		button(actionApprove, r.ID, "Approve", slack.StylePrimary),
+		button(actionDeny, r.ID, "Deny", slack.StyleDanger),
+	}
+	if !r.Parked {
+		buttons = append(buttons, button(actionEdit, r.ID, "Edit", slack.StyleDefault))
+	}
+	if r.Always != nil {
+		buttons = append(buttons, button(actionAlways, r.ID, "Always allow this…", slack.StyleDefault))
+	}
+	return buttons
+}
+
+// body is what a question or an offer says, without the commands for which its buttons stand, and without choices that are
+// buttons with their whole text.
 func body(r agent.Reply) string {
-	if r.IsOffer() {
+	if r.IsOffer() || !slices.ContainsFunc(r.Choices, func(choice string) bool { return shortened(r, choice) }) {
 		return bot.Visible(r.Text)
 	}
-	text, last := bot.CardText(r), "\n"+strings.Join(r.MayDecide, ", ")+" may decide"
-	if r.Kind == agent.Ask {
-		last = "\nReply here, or:"
-	}
-	if at := strings.LastIndex(text, last); at > 0 {
+	text := bot.CardText(r)
+	if at := strings.LastIndex(text, "\nReply here, or:"); at > 0 {
 		return text[:at]
 	}
 	return text
-}
-
-// choices are the buttons of a question. Those for which there is no room stand in its text all the same.
-func choices(r agent.Reply) []slack.BlockElement {
-	var buttons []slack.BlockElement
-	for i, choice := range r.Choices[:min(len(r.Choices), mostChoices)] {
-		name := strings.TrimSpace(bot.Visible(choice))
-		if name == "" || length(name) > buttonLimit {
-			name = fmt.Sprintf("%d) %s", i+1, name)
-		}
-		buttons = append(buttons, button(fmt.Sprint(actionChoice, i), r.ID, name, slack.StyleDefault))
-	}
-	return buttons
 }
 
 // deciders says who may decide, and until when, in Slack's markup.
@@ -141,8 +177,13 @@ func clock(t time.Time) string {
 // outcome is what a card says after it was decided: what, by whom, and when.
 func (s *Slack) outcome(r agent.Reply, now time.Time) string {
 	user, isSlack := strings.CutPrefix(r.By, "slack:")
+	until := r.Always
+	r.Always = nil // Slack shows it in the reader's own zone
 	text := strings.TrimSpace(escape(bot.DecidedText(r)))
 	text = cut(text, textLimit-400)
+	if until != nil {
+		text += " until " + clock(*until)
+	}
 	if isSlack {
 		// A mention in an edit notifies nobody, and shows the name that people know.
 		user = user[strings.LastIndexByte(user, ':')+1:]

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 )
 
 // forms are the buttons behind which there is a form, with what a filled-in form decides.
-var forms = map[string]agent.Verdict{actionDeny: agent.Deny, actionEdit: agent.Edit, actionAnswer: agent.AnswerIt}
+var forms = map[string]agent.Verdict{
+	actionDeny: agent.Deny, actionEdit: agent.Edit, actionAnswer: agent.AnswerIt, actionAlways: agent.Always,
+}
 
 const (
 	formCallback = "nudge_decide"
@@ -31,9 +34,7 @@ type form struct {
 	Callback string `json:"callback_id"`
 	Private  string `json:"private_metadata"`
 	State    struct {
-		Values map[string]map[string]struct {
-			Value string `json:"value"`
-		} `json:"values"`
+		Values map[string]map[string]entered `json:"values"`
 	} `json:"state"`
 }
 
@@ -45,11 +46,12 @@ type purpose struct {
 	Channel string        `json:"channel"`
 	Thread  string        `json:"thread,omitempty"`
 	Message string        `json:"message"`
+	Fields  string        `json:"fields,omitempty"` // stands for the fields of an edit; "" when it is one of JSON
 }
 
-// ask opens the form behind a button. It opens none, and gives false, for a card that is not waiting any more: then the
-// click is a decision that comes too late, and gets its answer from the agent.
-func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click, p place, id string) (opened bool, err error) {
+// ask opens the form behind a button. It opens none, and gives false, where something speaks against the decision already:
+// then the click is one that comes too late or from somebody else, and gets its answer from the agent.
+func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click, event bot.Event) (opened bool, err error) {
 	card, waiting, err := in.Card(ctx, c.Value)
 	if err != nil {
 		return false, fmt.Errorf("look up the card %s: %w", c.Value, err)
@@ -57,27 +59,62 @@ func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click
 	if !waiting {
 		return false, nil
 	}
-	if !s.shown.add(id) {
+	// Slack waits three seconds for a form, so who that is by name is not looked up.
+	event.From = agent.Person{ID: personID(cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)}
+	event.Click = &agent.Decision{Card: c.Value, Verdict: forms[c.Action]}
+	objection, err := in.Weigh(ctx, event)
+	if err != nil {
+		return false, fmt.Errorf("look at what speaks against a form for the card %s: %w", c.Value, err)
+	}
+	if objection != nil {
+		return false, nil
+	}
+	if !s.shown.add(event.Keys[0]) {
 		return true, nil // a redelivery: the form is open, and its trigger is spent
 	}
-	private, err := json.Marshal(purpose{
-		Card: c.Value, Verdict: forms[c.Action], Address: p.String(), Channel: i.channel(),
+	why := purpose{
+		Card: c.Value, Verdict: forms[c.Action], Address: event.Address, Channel: i.channel(),
 		Thread: cmp.Or(i.Container.Thread, i.Message.Thread), Message: cmp.Or(i.Container.Message, i.Message.TS),
-	})
-	if err != nil {
-		return false, fmt.Errorf("encode the purpose of a form: %w", err)
 	}
-	view := formFor(forms[c.Action], card)
-	view.PrivateMetadata = string(private)
-	if _, err := s.api.OpenViewContext(ctx, i.Trigger, view); err != nil {
+	if err := s.openForm(ctx, i.Trigger, why, card, in.Schema(card.Tool)); err != nil {
 		s.log.Warn("cannot open a form", "error", err)
 		s.whisper(ctx, i, "Slack would not open the form. Please press the button once more.")
 	}
 	return true, nil
 }
 
-// formFor is the form in which a verdict on a card is filled in.
-func formFor(verdict agent.Verdict, card agent.Reply) slack.ModalViewRequest {
+// openForm opens the form for a verdict on a card. One with fields that Slack does not take becomes one of JSON.
+func (s *Slack) openForm(ctx context.Context, trigger string, why purpose, card agent.Reply, schema json.RawMessage) error {
+	view := s.formFor(why.Verdict, card)
+	if fields, ok := fieldsOf(schema, card.Arguments); ok && why.Verdict == agent.Edit {
+		why.Fields = stampOf(fields)
+		withFields := view
+		withFields.Submit = label(submitEdit)
+		withFields.Blocks = slack.Blocks{BlockSet: blocksOf(fields)}
+		err := s.openView(ctx, trigger, why, withFields)
+		if c := code(err); c == "" || strings.Contains(c, "trigger") {
+			return err // it is open, or no other would be
+		}
+		s.log.Error("slack refuses a form with fields, which is opened as one of JSON", "tool", card.Tool, "error", err)
+		why.Fields = ""
+	}
+	return s.openView(ctx, trigger, why, view)
+}
+
+func (s *Slack) openView(ctx context.Context, trigger string, why purpose, view slack.ModalViewRequest) error {
+	private, err := json.Marshal(why)
+	if err != nil {
+		return fmt.Errorf("encode the purpose of a form: %w", err)
+	}
+	view.PrivateMetadata = string(private)
+	_, err = s.api.OpenViewContext(ctx, trigger, view)
+	return err
+}
+
+const submitEdit = "Run with these"
+
+// formFor is the form in which a verdict on a card is filled in; that of an edit has the arguments as JSON.
+func (s *Slack) formFor(verdict agent.Verdict, card agent.Reply) slack.ModalViewRequest {
 	v := slack.ModalViewRequest{Type: slack.VTModal, CallbackID: formCallback, Close: label("Cancel")}
 	input := slack.NewPlainTextInputBlockElement(nil, formInput)
 	input.Multiline, input.MaxLength = true, inputLimit
@@ -89,8 +126,10 @@ func formFor(verdict agent.Verdict, card agent.Reply) slack.ModalViewRequest {
 	case agent.AnswerIt:
 		v.Title, v.Submit = label("Answer"), label("Answer")
 		block.Label = label("Your answer")
+	case agent.Always:
+		return s.alwaysForm(v, card)
 	case agent.Edit:
-		v.Title, v.Submit = label("Edit"), label("Run with these")
+		v.Title, v.Submit = label("Edit"), label(submitEdit)
 		block.Label = label("Arguments, as a JSON object")
 		input.InitialValue = indented(card.Arguments)
 		if length(input.InitialValue) > inputLimit {
@@ -98,6 +137,16 @@ func formFor(verdict agent.Verdict, card agent.Reply) slack.ModalViewRequest {
 		}
 	}
 	v.Blocks = slack.Blocks{BlockSet: []slack.Block{block}}
+	return v
+}
+
+// alwaysForm shows the rule that would be saved: the call, whole, for whom, where, and until when.
+func (s *Slack) alwaysForm(v slack.ModalViewRequest, card agent.Reply) slack.ModalViewRequest {
+	v.Title, v.Submit = label("Always allow this"), label("Always allow")
+	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +
+		"_nudge approvals_ lists this and ends it."
+	v.Blocks = slack.Blocks{BlockSet: append(call(card, math.MaxInt),
+		slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, rule, false, true), nil, nil))}
 	return v
 }
 
@@ -109,6 +158,14 @@ func tooLong(v slack.ModalViewRequest, card agent.Reply) slack.ModalViewRequest 
 	return v
 }
 
+// overForm is what becomes of a form that can no longer be sent.
+func overForm(text string) *slack.ModalViewRequest {
+	return &slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: formCallback, Title: label("Nothing was done"), Close: label("Close"),
+		Blocks: slack.Blocks{BlockSet: []slack.Block{section(cut(text, sectionLimit))}},
+	}
+}
+
 func indented(arguments json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, arguments, "", "  ") != nil {
@@ -117,29 +174,98 @@ func indented(arguments json.RawMessage) string {
 	return b.String()
 }
 
-// submitted takes a filled-in form. What is wrong with it is shown in the form, which then stays open.
+// submitted takes a filled-in form. What is wrong with it is shown in the form, before anything is decided.
 func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i interaction) {
 	var why purpose
 	if i.View.Callback != formCallback || json.Unmarshal([]byte(i.View.Private), &why) != nil || why.Card == "" {
 		s.acknowledge(ctx, e, nil)
 		return
 	}
-	decision := &agent.Decision{Card: why.Card, Verdict: why.Verdict}
-	value := i.View.State.Values[formBlock][formInput].Value
-	if fault := fill(decision, value); fault != "" {
-		s.acknowledge(ctx, e, slack.NewErrorsViewSubmissionResponse(map[string]string{formBlock: fault}))
+	id := key("form", i.User.ID, i.View.ID)
+	i.Container.Channel, i.Container.Thread, i.Container.Message = why.Channel, why.Thread, why.Message
+	event := bot.Event{
+		Keys: []string{id}, Address: why.Address, At: time.Now(), ID: message{why.Channel, why.Message}.String(),
+		From: s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID), Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict},
+	}
+	if s.sent.has(id) {
+		s.acknowledge(ctx, e, nil) // a redelivery of one that was taken
 		return
 	}
-	i.Container.Channel, i.Container.Thread, i.Container.Message = why.Channel, why.Thread, why.Message
-	s.pressed(ctx, in, e, i, bot.Event{
-		Keys: []string{key("form", i.User.ID, i.View.ID)}, Address: why.Address, At: time.Now(),
-		ID: message{why.Channel, why.Message}.String(), Click: decision,
-	})
+	refusal, err := s.refusal(ctx, in, why, i.View, event)
+	if err != nil {
+		s.lost(ctx, err)
+		return
+	}
+	if refusal != nil {
+		s.acknowledge(ctx, e, refusal)
+		return
+	}
+	if s.pressed(ctx, in, e, i, event) {
+		s.sent.add(id)
+	}
 }
 
-// fill puts what a person wrote into a form into a decision, and says what is wrong with it; "" when nothing is.
-func fill(d *agent.Decision, value string) (fault string) {
+// refusal fills in the decision of a form, and gives what the form shows when it cannot be taken; nil when it can.
+func (s *Slack) refusal(ctx context.Context, in bot.Receiver, why purpose, view form, event bot.Event) (any, error) {
+	fields, faults, over, err := fill(ctx, in, why, view, event.Click)
+	switch {
+	case err != nil:
+		return nil, err
+	case over != "":
+		return slack.NewUpdateViewSubmissionResponse(overForm(over)), nil
+	case len(faults) > 0:
+		return slack.NewErrorsViewSubmissionResponse(faults), nil
+	}
+	o, err := in.Weigh(ctx, event)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look at what speaks against a decision about the card %s: %w", why.Card, err)
+	case o == nil:
+		return nil, nil
+	case o.Final || why.Verdict == agent.Always:
+		return slack.NewUpdateViewSubmissionResponse(overForm(o.Text)), nil
+	case fields != nil:
+		return slack.NewErrorsViewSubmissionResponse(inPlace(fields, *o)), nil
+	}
+	return slack.NewErrorsViewSubmissionResponse(map[string]string{formBlock: cut(o.Text, faultLimit)}), nil
+}
+
+// fill puts what a person wrote into a form into a decision. It gives the fields of an edit that has them, and what is wrong
+// with the form: in some of its blocks, or altogether.
+func fill(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (fields []field, faults map[string]string, over string, err error) {
+	if why.Verdict == agent.Edit && why.Fields != "" {
+		return fillFields(ctx, in, why, view, d)
+	}
+	if fault := fillWords(d, view.State.Values[formBlock][formInput].Value); fault != "" {
+		faults = map[string]string{formBlock: fault}
+	}
+	return nil, faults, "", nil
+}
+
+func fillFields(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (fields []field, faults map[string]string, over string, err error) {
+	card, waiting, err := in.Card(ctx, why.Card)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("look up the card %s: %w", why.Card, err)
+	}
+	if !waiting {
+		return nil, nil, "", nil // what became of it is told by whoever knows
+	}
+	schema := in.Schema(card.Tool)
+	fields, _ = fieldsOf(schema, card.Arguments)
+	switch {
+	case len(schema) == 0:
+		return nil, nil, "", nil // the same
+	case stampOf(fields) != why.Fields:
+		return nil, nil, "The tool " + card.Tool + " has changed since this form was opened, so nothing was decided. Press Edit once more.", nil
+	}
+	d.Arguments, faults = argumentsOf(fields, view.State.Values)
+	return fields, faults, "", nil
+}
+
+// fillWords is fill for a form with one input, and says what is wrong with it; "" when nothing is.
+func fillWords(d *agent.Decision, value string) (fault string) {
 	switch d.Verdict {
+	case agent.Always:
 	case agent.Edit:
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(value), &object); err != nil {

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -20,6 +21,8 @@ type inbox struct {
 	fail    error
 	held    chan struct{} // closed when events may be taken; nil when they may
 	refused agent.PersonID
+	schemas map[string]string                  // of tools
+	objects func(e bot.Event) *agent.Objection // what speaks against a click; nil for nothing
 }
 
 func (b *inbox) Receive(ctx context.Context, e bot.Event) (bot.Admission, error) {
@@ -61,6 +64,21 @@ func (b *inbox) Card(_ context.Context, id string) (agent.Reply, bool, error) {
 	defer b.mu.Unlock()
 	card, ok := b.cards[id]
 	return card, ok, nil
+}
+
+func (b *inbox) Schema(tool string) json.RawMessage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return json.RawMessage(b.schemas[tool])
+}
+
+func (b *inbox) Weigh(_ context.Context, e bot.Event) (*agent.Objection, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.objects == nil {
+		return nil, nil
+	}
+	return b.objects(e), nil
 }
 
 func (b *inbox) all() []bot.Event {

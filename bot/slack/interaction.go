@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +20,8 @@ const (
 	actionEdit    = "nudge_edit"
 	actionAnswer  = "nudge_answer"
 	actionChoice  = "nudge_choice_"
+	actionMenu    = "nudge_choices" // a menu of choices
+	actionAlways  = "nudge_always"
 	actionStop    = "nudge_stop"
 )
 
@@ -64,16 +64,19 @@ type click struct {
 	} `json:"text"`
 	Selected struct {
 		Value string `json:"value"`
-	} `json:"selected_option"` // of a menu
+		Text  struct {
+			Text string `json:"text"`
+		} `json:"text"`
+	} `json:"selected_option"`
 }
 
 // channel is where the click was.
 func (i interaction) channel() string { return cmp.Or(i.Container.Channel, i.Channel.ID) }
 
-// place is the conversation that a click belongs to: the one that the buttons were made for, which stands in their block,
-// and otherwise the one in which they stand.
+// place is the conversation that a click belongs to: the one that the buttons were made for, which stands in their block, if
+// that is where they stand, and otherwise the one in which they do.
 func (i interaction) place(c click, ownTeam string) place {
-	if p, ok := parsePlace(c.Block); ok {
+	if p, ok := parsePlace(c.Block); ok && i.within(p) {
 		return p
 	}
 	message := cmp.Or(i.Container.Message, i.Message.TS)
@@ -86,6 +89,14 @@ func (i interaction) place(c click, ownTeam string) place {
 		return p
 	}
 	return place{team: cmp.Or(i.Team.ID, ownTeam), channel: i.channel(), thread: cmp.Or(thread, message)}
+}
+
+// within reports whether an interaction was in the channel, or in the direct messages, of a conversation.
+func (i interaction) within(p place) bool {
+	if p.user != "" {
+		return p.user == i.User.ID && direct(i.channel())
+	}
+	return p.channel == i.channel()
 }
 
 // interaction takes a click or a form.
@@ -117,7 +128,7 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 	case isFeedback:
 		event.Feedback = feedback
 	case isForm:
-		opened, err := s.ask(ctx, in, i, c, p, id)
+		opened, err := s.ask(ctx, in, i, c, event)
 		if err != nil {
 			s.lost(ctx, err)
 			return
@@ -129,13 +140,12 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 		event.Click = &agent.Decision{Card: c.Value, Verdict: verdict}
 	case c.Action == actionApprove:
 		event.Click = &agent.Decision{Card: c.Value, Verdict: agent.Approve}
-	case strings.HasPrefix(c.Action, actionChoice):
-		text, err := choice(ctx, in, c)
-		if err != nil {
+	case strings.HasPrefix(c.Action, actionChoice), c.Action == actionMenu:
+		var err error
+		if event.Click, err = choice(ctx, in, c); err != nil {
 			s.lost(ctx, err)
 			return
 		}
-		event.Click = &agent.Decision{Card: c.Value, Verdict: agent.AnswerIt, Text: text}
 	case c.Action == actionStop:
 		event.Stop = true
 	default:
@@ -145,13 +155,14 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 	s.pressed(ctx, in, e, i, event)
 }
 
-// pressed gives a decision or a Stop to the receiver. Somebody who is not let in is told so, where nobody else sees it.
-func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i interaction, event bot.Event) {
+// pressed gives a decision or a Stop to the receiver, and reports whether it is kept. Somebody who is not let in is told so,
+// where nobody else sees it.
+func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i interaction, event bot.Event) (kept bool) {
 	event.From = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
 	admission, err := in.Receive(ctx, event)
 	if err != nil {
 		s.lost(ctx, err)
-		return
+		return false
 	}
 	s.acknowledge(ctx, e, nil)
 	switch {
@@ -160,19 +171,7 @@ func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i inte
 	case event.Stop:
 		s.progress.pressed(ctx, event.Address, message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)})
 	}
-}
-
-// choice is the text of the choice that a button stands for. The card has it whole; the button may show it cut short.
-func choice(ctx context.Context, in bot.Receiver, c click) (string, error) {
-	card, waiting, err := in.Card(ctx, c.Value)
-	if err != nil {
-		return "", fmt.Errorf("look up the question %s: %w", c.Value, err)
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(c.Action, actionChoice))
-	if waiting && err == nil && n >= 0 && n < len(card.Choices) {
-		return card.Choices[n], nil
-	}
-	return c.Text.Text, nil
+	return true
 }
 
 // whisper tells the person of an interaction something that nobody else sees. It is done as well as it can be.

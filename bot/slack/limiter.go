@@ -199,14 +199,14 @@ func (l *limiter) refused(r *http.Request, method string, answer *http.Response)
 	} else {
 		answer.Header.Set("Retry-After", wholeSeconds(wait))
 	}
-	if method == "chat.postMessage" && !l.pace.hold(field(r, "channel"), wait) {
+	if method == "chat.postMessage" && !l.pace.hold(formValue(r, "channel"), wait) {
 		return
 	}
 	l.block(method, wait)
 }
 
-// field is a field of a request's form; "" when there is none.
-func field(r *http.Request, name string) string {
+// formValue is a field of a request's form; "" when there is none.
+func formValue(r *http.Request, name string) string {
 	if r.GetBody == nil {
 		return ""
 	}

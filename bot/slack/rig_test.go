@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"html"
 	"strings"
 	"sync"
@@ -168,7 +169,7 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	r.Helper()
 	where := r.find(d.Card)
 	r.linked()
-	action := map[agent.Verdict]string{agent.Approve: actionApprove, agent.Deny: actionDeny, agent.Edit: actionEdit}[d.Verdict]
+	action := map[agent.Verdict]string{agent.Approve: actionApprove, agent.Deny: actionDeny, agent.Edit: actionEdit, agent.Always: actionAlways}[d.Verdict]
 	if d.Verdict == agent.AnswerIt {
 		action = r.choice(where, d.Text)
 	}
@@ -182,11 +183,40 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	if !opened {
 		return
 	}
-	value := d.Text
+	values := map[string]map[string]string{formBlock: {formInput: d.Text}}
 	if d.Verdict == agent.Edit {
-		value = string(d.Arguments)
+		values = filledIn(r.T, view, string(d.Arguments))
 	}
-	r.note(r.server.Submit(user(from), view, map[string]map[string]string{formBlock: {formInput: value}}))
+	r.note(r.server.Submit(user(from), view, values))
+}
+
+// filledIn is what a person enters into a form for an edit, so that the arguments become the given ones.
+func filledIn(t *testing.T, view slacktest.View, arguments string) map[string]map[string]string {
+	t.Helper()
+	if view.Blocks[0].BlockID == formBlock {
+		return map[string]map[string]string{formBlock: {formInput: arguments}}
+	}
+	_, members, ok := members(json.RawMessage(arguments))
+	if !ok {
+		t.Fatalf("%s is no object", arguments)
+	}
+	values := map[string]map[string]string{}
+	for _, b := range view.Blocks {
+		if b.Type != "input" {
+			continue
+		}
+		raw, there := members[strings.TrimSuffix(b.Label.Text, " (JSON)")]
+		entered := string(raw)
+		if text := ""; b.Element.ActionID == fieldText && there {
+			_ = json.Unmarshal(raw, &text)
+			entered = text
+		}
+		if b.Element.Options != nil && !there {
+			entered = absent
+		}
+		values[b.BlockID] = map[string]string{b.Element.ActionID: entered}
+	}
+	return values
 }
 
 // Judge presses a button of a notify card, or chooses from its menu.

@@ -110,6 +110,7 @@ type Slack struct {
 	limiter   *limiter
 	shown     *recent // clicks for which a form was opened
 	bare      *recent // mentions that were taken without files
+	sent      *recent // forms that were taken
 
 	lanes lanes
 
@@ -145,7 +146,10 @@ func New(c Config) (*Slack, error) {
 		c.Alarm = func(string) {}
 	}
 	timing := c.Timing.withDefaults()
-	s := &Slack{log: c.Log, alarm: c.Alarm, botToken: botToken, timing: timing, pace: newPace(timing.Pace), shown: newRecent(256), bare: newRecent(256), ledger: newLedger()}
+	s := &Slack{
+		log: c.Log, alarm: c.Alarm, botToken: botToken, timing: timing, pace: newPace(timing.Pace), ledger: newLedger(),
+		shown: newRecent(256), bare: newRecent(256), sent: newRecent(256),
+	}
 	network := waiting(timing.Timeout)
 	// No time-outs of the clients: the wait for one's turn would count as part of a call.
 	s.limiter = newLimiter(timing, address.String(), network, s.pace)
@@ -296,9 +300,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+func personID(team, user string) agent.PersonID { return agent.PersonID("slack:" + team + ":" + user) }
+
 // person is somebody as far as the directory knows them.
 func (s *Slack) person(ctx context.Context, team, user string) agent.Person {
-	p := agent.Person{ID: agent.PersonID("slack:" + team + ":" + user)}
+	p := agent.Person{ID: personID(team, user)}
 	p.Name, p.Zone = s.directory.lookup(ctx, user)
 	return p
 }

@@ -149,8 +149,11 @@ func (r *rig) Say(_ agent.Person, _ bottest.Place, text string) string {
 
 func (r *rig) Press(from agent.Person, at bottest.Place, d agent.Decision) {
 	words := d.Text
-	if d.Verdict == agent.Edit {
+	switch d.Verdict {
+	case agent.Edit:
 		words = string(d.Arguments)
+	case agent.Always:
+		d.Verdict, words = agent.Approve, "always"
 	}
 	r.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }

@@ -3,6 +3,7 @@ package terminal_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,10 @@ func (e *ear) Receive(_ context.Context, event bot.Event) (bot.Admission, error)
 func (e *ear) Card(context.Context, string) (agent.Reply, bool, error) {
 	return agent.Reply{}, false, nil
 }
+
+func (e *ear) Schema(string) json.RawMessage { return nil }
+
+func (e *ear) Weigh(context.Context, bot.Event) (*agent.Objection, error) { return nil, nil }
 
 func (e *ear) texts() []string {
 	texts := make([]string, len(e.events))
@@ -416,10 +421,10 @@ func TestPipedTalk(t *testing.T) {
 func cards(t *testing.T, screen string) (ids []string) {
 	t.Helper()
 	for line := range strings.Lines(screen) {
-		for _, before := range []string{"/approve ", "/answer ", "decide until "} {
+		for _, before := range []string{"/approve ", "/answer ", "decide until ", "messages, until "} {
 			if _, after, found := strings.Cut(line, before); found {
 				id, _, _ := strings.Cut(after, ".")
-				if before != "decide until " {
+				if !strings.HasSuffix(before, "until ") {
 					id, _, _ = strings.Cut(id, " ")
 				}
 				ids = append(ids, id)

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// responseURL is where clicks say that they can be answered. It lives for half an hour, so here it never does.
+const responseURL = "/gone"
+
 // answer is what a method answers, besides ok.
 type answer map[string]any
 
@@ -26,6 +29,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.upload(w, r, strings.TrimPrefix(r.URL.Path, "/upload/"))
 	case strings.HasPrefix(r.URL.Path, filesPath):
 		s.download(w, r, strings.TrimPrefix(r.URL.Path, filesPath))
+	case r.URL.Path == responseURL:
+		s.mu.Lock()
+		s.calls = append(s.calls, Call{Method: "response_url", At: time.Now(), Error: "expired_url"})
+		s.mu.Unlock()
+		http.NotFound(w, r)
 	default:
 		http.NotFound(w, r)
 	}

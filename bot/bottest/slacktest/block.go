@@ -2,6 +2,8 @@ package slacktest
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 	"unicode/utf16"
 )
 
@@ -24,6 +26,8 @@ const (
 	titleText    = 24
 	privateText  = 3_000
 	inputText    = 3_000
+	radioOptions = 10
+	labelText    = 2_000
 )
 
 func size(text string) int { return len(utf16.Encode([]rune(text))) }
@@ -54,6 +58,9 @@ func readBlocks(raw string, most int) (blocks []Block, refusal string) {
 			}
 			actions[e.ActionID] = true
 			total += size(e.Label())
+			for _, part := range e.Parts {
+				total += size(part.Label())
+			}
 		}
 	}
 	if total > allBlocks {
@@ -87,7 +94,20 @@ func soundBlock(b Block) bool {
 		}
 		return true
 	case "input":
-		return b.Label != nil && b.Label.Text != "" && b.Element != nil && size(b.Element.Initial) <= inputText && b.Element.MaxLength <= inputText
+		return b.Label != nil && b.Label.Text != "" && size(b.Label.Text) <= labelText && (b.Hint == nil || size(b.Hint.Text) <= labelText && b.Hint.Text != "") &&
+			b.Element != nil && soundInput(*b.Element)
+	case "rich_text":
+		for _, e := range b.Elements {
+			if e.Type != "rich_text_section" && e.Type != "rich_text_preformatted" || len(e.Parts) == 0 {
+				return false
+			}
+			for _, part := range e.Parts {
+				if part.Type != "text" || part.Label() == "" {
+					return false
+				}
+			}
+		}
+		return len(b.Elements) > 0
 	case "divider":
 		return true
 	}
@@ -98,18 +118,44 @@ func soundButton(e Element) bool {
 	return e.Type == "button" && e.Label() != "" && size(e.Label()) <= buttonText && size(e.Value) <= valueText
 }
 
-// soundMenu holds a menu against Slack's limits. Its values may be as long as the strictest of the documents says.
+// soundMenu holds a menu of a message against Slack's limits.
 func soundMenu(e Element) bool {
-	if e.Type != "static_select" || e.Holder == nil || e.Holder.Type != "plain_text" || size(e.Holder.Text) > holderText ||
-		len(e.Options) == 0 || len(e.Options) > mostOptions {
-		return false
+	return e.Type == "static_select" && e.Holder != nil && e.Holder.Type == "plain_text" && size(e.Holder.Text) <= holderText && soundOptions(e, mostOptions)
+}
+
+func soundInput(e Element) bool {
+	switch e.Type {
+	case "plain_text_input":
+		return size(e.Initial) <= inputText && e.MaxLength <= inputText && (e.MaxLength == 0 || size(e.Initial) <= e.MaxLength)
+	case "number_input":
+		for _, number := range []string{e.Initial, e.Min, e.Max} {
+			if number != "" && (!plainNumber.MatchString(number) || !e.Decimal && strings.Contains(number, ".")) {
+				return false
+			}
+		}
+		return true
+	case "static_select":
+		return soundOptions(e, mostOptions)
+	case "radio_buttons":
+		return soundOptions(e, radioOptions)
 	}
+	return false
+}
+
+// plainNumber is a number as an input shows it.
+var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// soundOptions reports whether there are options, no more than most, and the one that stands first is one of them.
+func soundOptions(e Element, most int) bool {
+	there, values := e.Selected == nil, map[string]bool{}
 	for _, o := range e.Options {
-		if o.Text == nil || o.Text.Type != "plain_text" || o.Text.Text == "" || size(o.Text.Text) > optionText || o.Value == "" || size(o.Value) > optionText {
+		if o.Text.Text == "" || size(o.Text.Text) > optionText || o.Value == "" || size(o.Value) > optionText || values[o.Value] {
 			return false
 		}
+		values[o.Value] = true
+		there = there || o == *e.Selected
 	}
-	return true
+	return there && len(e.Options) > 0 && len(e.Options) <= most
 }
 
 // View is a form that the app has opened.
@@ -124,6 +170,47 @@ type View struct {
 	Blocks   []Block
 	Errors   map[string]string // shown in the form after it was sent
 	Shut     bool
+	Updated  bool // it was replaced by another when it was sent
+}
+
+// input gives the input of a block of the form.
+func (v View) input(block string) (Block, bool) {
+	for _, b := range v.Blocks {
+		if b.BlockID == block && b.Type == "input" {
+			return b, true
+		}
+	}
+	return Block{}, false
+}
+
+// Input is the input of the form whose label is the given one. It panics when there is none.
+func (v View) Input(label string) Block {
+	for _, b := range v.Blocks {
+		if b.Type == "input" && b.Label.Text == label {
+			return b
+		}
+	}
+	panic("slacktest: the form has no input " + label)
+}
+
+// Shown is what the form says, line by line, without what is entered.
+func (v View) Shown() string {
+	var out []string
+	for _, b := range v.Blocks {
+		out = append(out, b.shown()...)
+	}
+	return strings.Join(out, "\n")
+}
+
+// Form is a form with the given blocks, or the error with which Slack would refuse it.
+func Form(blocks any) (v View, refusal string) {
+	raw, err := json.Marshal(map[string]any{
+		"type": "modal", "title": Text{Type: "plain_text", Text: "Form"}, "submit": Text{Type: "plain_text", Text: "Send"}, "blocks": blocks,
+	})
+	if err != nil {
+		return v, err.Error()
+	}
+	return readView(raw)
 }
 
 // readView reads a view, and says with which error Slack would refuse it.

@@ -216,12 +216,29 @@ func (s *Server) answered(d *delivery) {
 	var said struct {
 		Action string            `json:"response_action"`
 		Errors map[string]string `json:"errors"`
+		View   json.RawMessage   `json:"view"`
 	}
 	_ = json.Unmarshal(d.payload, &said)
 	for i, v := range s.views {
-		if v.ID == view["id"] {
-			s.views[i].Errors, s.views[i].Shut = said.Errors, said.Action != "errors"
+		if v.ID != view["id"] {
+			continue
 		}
+		s.views[i].Errors, s.views[i].Shut = said.Errors, said.Action != "errors" && said.Action != "update"
+		for block := range said.Errors {
+			if _, ok := v.input(block); !ok {
+				s.views[i].Errors = map[string]string{"": "slack shows an error of its own: the form has no input " + block}
+			}
+		}
+		if said.Action != "update" {
+			continue
+		}
+		next, refusal := readView(said.View)
+		if refusal != "" {
+			s.views[i].Errors = map[string]string{"": "slack shows an error of its own: " + refusal}
+			continue
+		}
+		next.ID, next.Trigger, next.User, next.Updated = v.ID, v.Trigger, v.User, true
+		s.views[i] = next
 	}
 }
 
@@ -516,7 +533,7 @@ func (s *Server) act(user, channel, ts, action string, done func(Element) map[st
 			return s.send("interactive", map[string]any{
 				"type": "block_actions", "team": map[string]any{"id": Team}, "user": s.userJSON(user),
 				"channel": map[string]any{"id": channel}, "container": container, "message": m.json(true), "trigger_id": trigger,
-				"response_url": s.http.URL + "/gone", "actions": []any{deed},
+				"response_url": s.http.URL + responseURL, "actions": []any{deed},
 			}, false), trigger
 		}
 	}
@@ -540,24 +557,53 @@ func (s *Server) View(trigger string) (View, bool) {
 	return View{}, false
 }
 
-// Submit lets a person send a form with what they wrote, by block and action, and returns the id of the delivery.
+// Submit lets a person send a form with what they entered, by block and action, and returns the id of the delivery. What is
+// entered in a menu or with radio buttons is the value of an option. Inputs that are not named hold what they held first.
 func (s *Server) Submit(user string, v View, values map[string]map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := map[string]any{}
-	for block, inputs := range values {
-		row := map[string]any{}
-		for action, value := range inputs {
-			row[action] = map[string]any{"type": "plain_text_input", "value": value}
-		}
-		state[block] = row
-	}
 	return s.send("interactive", map[string]any{
 		"type": "view_submission", "team": map[string]any{"id": Team}, "user": s.userJSON(user),
 		"view": map[string]any{
-			"id": v.ID, "type": "modal", "callback_id": v.Callback, "private_metadata": v.Private, "state": map[string]any{"values": state},
+			"id": v.ID, "type": "modal", "callback_id": v.Callback, "private_metadata": v.Private, "state": map[string]any{"values": v.State(values)},
 		},
 	}, true)
+}
+
+// State is what a form sends of its inputs: those that are not named in values hold what they held first.
+func (v View) State(values map[string]map[string]string) json.RawMessage {
+	state := map[string]any{}
+	for _, b := range v.Blocks {
+		if b.Type == "input" {
+			state[b.BlockID] = map[string]any{b.Element.ActionID: b.Element.state(values[b.BlockID])}
+		}
+	}
+	raw, err := json.Marshal(state)
+	if err != nil {
+		panic(fmt.Sprintf("slacktest: encode what a form holds: %v", err))
+	}
+	return raw
+}
+
+// state is an input as the form sends it, with the values that were entered by action.
+func (e Element) state(entered map[string]string) map[string]any {
+	value, changed := entered[e.ActionID]
+	if e.Options == nil {
+		if !changed {
+			value = e.Initial
+		}
+		if value == "" {
+			return map[string]any{"type": e.Type, "value": nil}
+		}
+		return map[string]any{"type": e.Type, "value": value}
+	}
+	selected := e.Selected
+	for i, o := range e.Options {
+		if changed && o.Value == value {
+			selected = &e.Options[i]
+		}
+	}
+	return map[string]any{"type": e.Type, "selected_option": selected}
 }
 
 // Slash lets a person give a slash command, and returns the id of the delivery.

@@ -46,6 +46,7 @@ type Block struct {
 	Elements []Element `json:"elements"`
 	Element  *Element  `json:"element"` // of an input
 	Label    *Text     `json:"label"`
+	Hint     *Text     `json:"hint"`
 	Optional bool      `json:"optional"`
 }
 
@@ -58,13 +59,21 @@ type Element struct {
 	Initial   string          `json:"initial_value"`
 	MaxLength int             `json:"max_length"`
 	Multiline bool            `json:"multiline"`
-	Holder    *Text           `json:"placeholder"` // of a menu, as are its options
-	Options   []Option        `json:"options"`
+	Holder    *Text           `json:"placeholder"` // of a menu
+	Parts     []Element       `json:"elements"`    // of rich text
+	Style     json.RawMessage `json:"style"`       // of a button its name
+	// Of a number:
+	Decimal bool   `json:"is_decimal_allowed"`
+	Min     string `json:"min_value"`
+	Max     string `json:"max_value"`
+	// Of a menu or of radio buttons:
+	Options  []Option `json:"options"`
+	Selected *Option  `json:"initial_option"`
 }
 
-// Option is an entry of a menu.
+// Option is one thing to choose.
 type Option struct {
-	Text  *Text  `json:"text"`
+	Text  Text   `json:"text"`
 	Value string `json:"value"`
 }
 
@@ -116,14 +125,26 @@ func (m Message) Menu(placeholder string) (Element, bool) {
 func (m Message) Shown() string {
 	var out []string
 	for _, b := range m.Blocks {
-		if b.Text != nil {
-			out = append(out, b.Text.Text)
-		}
-		for _, e := range b.Elements {
-			out = append(out, e.Label())
-		}
+		out = append(out, b.shown()...)
 	}
 	return strings.Join(out, "\n")
+}
+
+// shown is what a block says, without what is entered into it.
+func (b Block) shown() (out []string) {
+	for _, t := range []*Text{b.Text, b.Label} {
+		if t != nil {
+			out = append(out, t.Text)
+		}
+	}
+	for _, e := range b.Elements {
+		text := e.Label()
+		for _, part := range e.Parts {
+			text += part.Label()
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // Messages are the messages of a channel, as they stand now, in the order in which they were posted; ephemeral ones too.
