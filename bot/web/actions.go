@@ -90,7 +90,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	e.Click = &agent.Decision{Card: body.Card, Verdict: body.Verdict, Text: body.Text}
 	switch body.Verdict {
-	case agent.Approve, agent.Deny:
+	case agent.Approve, agent.Deny, agent.Always:
 	case agent.AnswerIt:
 		if strings.TrimSpace(body.Text) == "" {
 			refuse(w, http.StatusBadRequest, "there is nothing in the answer")
@@ -103,7 +103,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		}
 		e.Click.Arguments = json.RawMessage(body.Arguments)
 	default:
-		refuse(w, http.StatusBadRequest, "a card is decided by approve, deny, edit or answer")
+		refuse(w, http.StatusBadRequest, "a card is decided by approve, always, deny, edit or answer")
 		return
 	}
 	s.admit(w, r, e, false)
@@ -159,7 +159,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, e bot.Event, echo
 	defer c.gate.Unlock()
 	before := s.sessionOf(r.Context(), e.Address)
 	admission, err := s.browser.pass(r.Context(), e)
+	var wrong *unfit
 	switch {
+	case errors.As(err, &wrong):
+		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": "Nothing was decided: " + wrong.Text, "fields": wrong.Fields})
+		return
 	case errors.Is(err, errDeaf):
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "%s", errDeaf)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"nudge/agent"
 	"nudge/bot"
 )
 
@@ -51,6 +52,9 @@ func (a *adapter) Listen(ctx context.Context, in bot.Receiver) error {
 		request, cancel := context.WithCancel(request)
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
+		if err := unfitting(request, in, e); err != nil {
+			return 0, err
+		}
 		return in.Receive(request, e)
 	}
 	a.mu.Unlock()
@@ -60,6 +64,23 @@ func (a *adapter) Listen(ctx context.Context, in bot.Receiver) error {
 	a.mu.Unlock()
 	a.busy.Wait()
 	return nil
+}
+
+// unfit is the error of an edit whose arguments can be mended where they were written.
+type unfit struct{ agent.Objection }
+
+func (u *unfit) Error() string { return u.Text }
+
+// unfitting says what does not fit of an edit. All other objections are told in the conversation.
+func unfitting(ctx context.Context, in bot.Receiver, e bot.Event) error {
+	if e.Click == nil || e.Click.Verdict != agent.Edit {
+		return nil
+	}
+	o, err := in.Weigh(ctx, e)
+	if err != nil || o == nil || o.Final {
+		return err
+	}
+	return &unfit{*o}
 }
 
 // pass gives an event to whoever listens.

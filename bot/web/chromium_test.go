@@ -302,7 +302,7 @@ func (page *page) approves(p *program) {
 	page.sees(".card:not(.settled) .fault", "not JSON")
 	page.do(chromedp.SetValue(".card:not(.settled) textarea", `{"file": "other.md"}`))
 	page.press(".card:not(.settled)", "Approve with changes")
-	page.sees(".card:not(.settled) > .fault", "do not fit")
+	page.sees(".card:not(.settled) form .fault", "do not fit")
 	page.shoot("04-edit-json")
 	page.do(chromedp.SetValue(".card:not(.settled) textarea", `{"path": "other.md"}`))
 	page.press(".card:not(.settled)", "Approve with changes")
@@ -310,9 +310,18 @@ func (page *page) approves(p *program) {
 	await(page.t, "the other file is gone", func() bool { return !p.exists("other.md") })
 	page.until("document.getElementById('stop').hidden")
 	page.types("delete notes.md")
-	page.press(".card:not(.settled)", "Approve")
+	page.press(".card:not(.settled)", "Always allow this…")
+	page.sees(".card:not(.settled) .form", "From now on exactly this call and no other runs without a card, for you alone and in direct messages, until ")
+	page.shoot("04-always")
+	page.press(".card:not(.settled)", "Back")
+	page.until("document.activeElement.textContent === 'Always allow this…'")
+	page.press(".card:not(.settled)", "Always allow this…")
+	page.press(".card:not(.settled)", "Always allow")
+	page.sees(".card.settled:last-of-type .outcome", "Approved, and always allowed by you")
 	await(page.t, "notes.md is gone", func() bool { return !p.exists("notes.md") })
 	page.until("document.getElementById('stop').hidden && !document.querySelector('.card:not(.settled)')")
+	page.types("/approvals revoke all")
+	page.until("document.body.textContent.includes('Revoked: 1 rule')")
 }
 
 // corrects says something else while it works.

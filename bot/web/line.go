@@ -22,8 +22,10 @@ type line struct {
 	// Shown are the arguments of an approval as a person reads them.
 	Shown string `json:"shown,omitempty"`
 	// Labels are the choices of a question as a person reads them.
-	Labels []string   `json:"labels,omitempty"`
-	At     *time.Time `json:"at,omitempty"`
+	Labels []string `json:"labels,omitempty"`
+	// AlwaysMeans says, up to the time, what it means to allow an approval's call always.
+	AlwaysMeans string     `json:"always_means,omitempty"`
+	At          *time.Time `json:"at,omitempty"`
 }
 
 // lineOf is a reply for the page.
@@ -32,6 +34,9 @@ func lineOf(r agent.Reply, parcel string) line {
 	switch r.Kind {
 	case agent.Approval:
 		l.Shown = bot.Visible(indented(r.Arguments))
+		if r.Always != nil {
+			l.AlwaysMeans = "From now on " + bot.AlwaysText("")
+		}
 	case agent.Ask, agent.Notice:
 		for _, choice := range r.Choices {
 			l.Labels = append(l.Labels, bot.Visible(choice))

@@ -43,13 +43,20 @@ async function post(path, body, tries = 4) {
     return post(path, body, tries - 1);
   }
   if (!response) throw new Error('Nudge can’t be reached just now.');
-  let why = '';
-  try { why = (await response.json()).error; } catch { /* no reason was given */ }
-  throw new Error(why || 'Nudge answered with status ' + response.status + '.');
+  let why = {};
+  try { why = await response.json(); } catch { /* no reason was given */ }
+  throw Object.assign(new Error(why.error || 'Nudge answered with status ' + response.status + '.'), { fields: why.fields || {} });
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const dayClock = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+
+const dateClock = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+function dayText(text) {
+  const at = new Date(text);
+  return isNaN(at) ? '' : dateClock.format(at);
+}
 
 function timeText(text) {
   const at = new Date(text);
@@ -635,7 +642,8 @@ function idleFoot(entry) {
   entry.foot.replaceChildren(make('div', { class: 'buttons' },
     button('Approve', 'primary', () => decide(entry, { verdict: 'approve' })),
     button('Deny', 'danger', () => denyForm(entry)),
-    button('Edit', '', () => editForm(entry))));
+    line.parked ? null : button('Edit', '', () => editForm(entry)),
+    line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null));
 }
 
 function questionFoot(entry) {
@@ -664,7 +672,7 @@ async function decide(entry, decision, report) {
   } catch (err) {
     controls.forEach(c => { c.disabled = false; });
     if (entry.held) controls[0].focus();
-    tell(err.message);
+    tell(err.message, err.fields);
   }
 }
 
@@ -679,7 +687,7 @@ function onCard(entry, text, bad) {
 }
 
 const outcomes = {
-  approve: ['Approved', 'good'], edit: ['Approved with changes', 'good'], deny: ['Denied', 'bad'], answer: ['Answered', 'good'],
+  approve: ['Approved', 'good'], always: ['Approved, and always allowed', 'good'], edit: ['Approved with changes', 'good'], deny: ['Denied', 'bad'], answer: ['Answered', 'good'],
   expire: ['Expired: nobody decided in time, which counts as denied', ''], withdrawn: ['Withdrawn', ''],
 };
 
@@ -696,10 +704,11 @@ function decided(line) {
   const byNobody = line.decision === 'expire' || line.decision === 'withdrawn';
   const by = line.by && !byNobody ? ' by ' + (line.by === 'web:me' ? 'you' : line.by) : '';
   const at = line.at ? ', ' + timeText(line.at) : '';
+  const rule = line.rule ? ' until ' + dayText(line.always) + ' (rule ' + line.rule + ')' : '';
   const why = line.text ? ': ' + line.text.replace(/^not run: /, '') : '';
   entry.node.classList.add('settled');
   entry.fault.textContent = '';
-  entry.foot.replaceChildren(make('p', { class: 'outcome ' + kind, role: 'status', dir: 'auto', text: word + by + at + why }));
+  entry.foot.replaceChildren(make('p', { class: 'outcome ' + kind, role: 'status', dir: 'auto', text: word + by + at + rule + why }));
   entry.node.querySelectorAll('.until').forEach(e => e.remove());
   if (entry.line.kind === 'approval') {
     entry.node.querySelector('h3').replaceChildren(make('code', { text: entry.line.tool }));
@@ -754,6 +763,19 @@ function denyForm(entry) {
   entry.node.scrollIntoView({ block: 'nearest' });
 }
 
+// alwaysForm shows the rule that would be saved, beside the call that stands on the card.
+function alwaysForm(entry) {
+  const { line } = entry;
+  const yes = button('Always allow', 'primary', () => decide(entry, { verdict: 'always' }));
+  const form = make('div', { class: 'form', role: 'group', 'aria-label': 'Always allow this' },
+    make('p', { class: 'text', text: line.always_means + dayText(line.always) + '. /approvals lists this and ends it.' }),
+    make('div', { class: 'buttons' }, yes, button('Back', '', () => backTo(entry, 'Always allow this…'))));
+  onEscape(form, () => backTo(entry, 'Always allow this…'));
+  entry.foot.replaceChildren(form);
+  yes.focus();
+  entry.node.scrollIntoView({ block: 'nearest' });
+}
+
 // isSimple is true for arguments that fields can hold without loss.
 function isSimple(args) {
   const values = Object.values(args);
@@ -773,9 +795,11 @@ function editForm(entry, asJSON = !isSimple(entry.line.arguments), text) {
     area.value = start;
   } else fields = Object.entries(args).map(([name, value], n) => fieldOf(name, value, id + '-' + n));
   const written = () => (asJSON ? area.value : JSON.stringify(Object.fromEntries(fields.map(f => [f.name, f.value()])), null, 2));
-  const tell = why => {
+  const tell = (why, about = {}) => {
     fault.textContent = why;
-    if (area) { area.setAttribute('aria-invalid', 'true'); area.focus(); }
+    const wrong = area ? [area] : fields.filter(f => f.name in about).map(f => f.node.querySelector('input, textarea'));
+    for (const control of wrong) control.setAttribute('aria-invalid', 'true');
+    if (wrong.length) wrong[0].focus();
   };
   const form = make('form', { class: 'form', novalidate: true },
     ...(asJSON ? [make('div', {}, make('label', { for: id, text: 'Arguments, as JSON' }), area)] : fields.map(f => f.node)),
@@ -789,7 +813,7 @@ function editForm(entry, asJSON = !isSimple(entry.line.arguments), text) {
     const why = jsonFault(written());
     if (why) { tell(why); return; }
     fault.textContent = '';
-    if (area) area.removeAttribute('aria-invalid');
+    form.querySelectorAll('[aria-invalid]').forEach(c => c.removeAttribute('aria-invalid'));
     decide(entry, { verdict: 'edit', arguments: written() }, tell);
   });
   onEscape(form, () => backTo(entry, 'Edit'));
