@@ -494,6 +494,81 @@ func TestSlackCardOutlivesAKill(t *testing.T) {
 	}
 }
 
+// TestSlackEditForm fills in a form that was opened before a kill, first with what does not fit.
+func TestSlackEditForm(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, deleteScript, "")
+	o.file("a.txt")
+	o.file("b.txt")
+	thread, _ := o.say(slacktest.Said{User: ann, Channel: team, Text: addBot + "please delete a.txt"})
+	card := o.card(team, thread)
+	form, opened := o.slack.View(o.press(ann, card, "Edit"))
+	if !opened {
+		t.Fatal("no form was opened")
+	}
+	path := form.Input("path")
+	if path.Element.Initial != "a.txt" {
+		t.Errorf("the form holds %+v", path.Element)
+	}
+	o.restart()
+	submit := func(user, value string) slacktest.View {
+		t.Helper()
+		o.acked(o.slack.Submit(user, form, map[string]map[string]string{path.BlockID: {path.Element.ActionID: value}}))
+		now, _ := o.slack.View(form.Trigger)
+		return now
+	}
+	if now := submit(ann, "../a.txt"); now.Shut || now.Errors[path.BlockID] == "" {
+		t.Errorf("a path outside the workspace shows %+v", now.Errors)
+	}
+	if now := submit(bob, "b.txt"); !now.Updated || !strings.Contains(now.Shown(), "not yours to decide") {
+		t.Errorf("Bob's form says %q", now.Shown())
+	}
+	if !o.exists("a.txt") || !o.exists("b.txt") {
+		t.Fatal("a form that was refused ran something")
+	}
+	if now := submit(ann, "b.txt"); !now.Shut {
+		t.Errorf("the form shows %+v", now.Errors)
+	}
+	o.told(team, "It says: ")
+	if now := o.settled(card); !o.exists("a.txt") || o.exists("b.txt") || !strings.Contains(now.Text, "approved with changes by <@"+ann+">") {
+		t.Errorf("a.txt is there %v, b.txt %v, and the card says %q", o.exists("a.txt"), o.exists("b.txt"), now.Text)
+	}
+}
+
+// TestSlackAlways allows a call always, and kills the program before it is made again.
+func TestSlackAlways(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, deleteScript, "")
+	dm := slacktest.DM(ann)
+	o.file("a.txt")
+	o.say(slacktest.Said{User: ann, Text: "please delete a.txt"})
+	card := o.card(dm, "")
+	form, opened := o.slack.View(o.press(ann, card, "Always allow this…"))
+	if !opened || !strings.Contains(form.Shown(), `"path": "a.txt"`) || !strings.Contains(form.Shown(), "until <!date^") {
+		t.Fatalf("the form says %q", form.Shown())
+	}
+	o.acked(o.slack.Submit(ann, form, nil))
+	if now := o.settled(card); !strings.Contains(now.Text, "approved by <@"+ann+">, and always") {
+		t.Errorf("the card says %q", now.Text)
+	}
+	o.until("the file was gone", func() bool { return !o.exists("a.txt") })
+	o.file("a.txt")
+	o.restart()
+	o.say(slacktest.Said{User: ann, Text: "please delete a.txt"})
+	o.until("the file was gone again", func() bool { return !o.exists("a.txt") })
+	o.say(slacktest.Said{User: ann, Text: "nudge approvals"})
+	o.told(dm, `delete_file {"path":"a.txt"} until`)
+	o.say(slacktest.Said{User: ann, Text: "nudge approvals revoke all"})
+	o.told(dm, "Revoked: 1 rule")
+	o.file("a.txt")
+	o.say(slacktest.Said{User: ann, Text: "please delete a.txt"})
+	o.card(dm, "")
+	o.interrupt()
+	if out, err := o.place.command("check").CombinedOutput(); err != nil || !o.exists("a.txt") {
+		t.Errorf("the file is there %v, and check says %v:\n%s", o.exists("a.txt"), err, out)
+	}
+}
+
 func TestSlackDenyWithAReason(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, deleteScript, "")

@@ -19,6 +19,7 @@ type ageing struct {
 // ages are all that age. The keys of what was received are kept longer than any platform delivers again.
 var ages = []ageing{
 	{"the keys of old messages", 72 * time.Hour, func(tx memory.Tx, before time.Time, limit int) (int, error) { return tx.Seen().Sweep(before, limit) }, 500},
+	{"rules that have ended", 0, agent.SweepRules, 100},
 	{"old results", 7 * 24 * time.Hour, agent.SweepSaved, 50},
 }
 
