@@ -40,7 +40,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	method := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	c := called{method, field(r, "channel"), time.Now()}
+	c := called{method, formValue(r, "channel"), time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, c)
@@ -72,8 +72,8 @@ func newTestLimiter(w *wire) *limiter {
 	return newLimiter(timing, defaultAPI, w, newPace(timing.Pace))
 }
 
-// call calls a method, and gives for how long it was refused.
-func call(ctx context.Context, l *limiter, method, channel string) (time.Duration, error) {
+// tryCall calls a method, and gives for how long it was refused.
+func tryCall(ctx context.Context, l *limiter, method, channel string) (time.Duration, error) {
 	form := strings.NewReader(url.Values{"channel": {channel}}.Encode())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, defaultAPI+method, form)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestNoMinuteHasTooManyCalls(t *testing.T) {
 						if i%3 == 0 {
 							ctx = inPassing(ctx)
 						}
-						if wait, err := call(ctx, l, method, fmt.Sprint("C", i)); wait > 0 || err != nil {
+						if wait, err := tryCall(ctx, l, method, fmt.Sprint("C", i)); wait > 0 || err != nil {
 							t.Errorf("refused for %s: %v", wait, err)
 						}
 					})
@@ -138,12 +138,12 @@ func TestWhatIsWaitedForGoesFirst(t *testing.T) {
 		var edits sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
 		for range 200 {
-			edits.Go(func() { _, _ = call(inPassing(ctx), l, "chat.update", "C1") })
+			edits.Go(func() { _, _ = tryCall(inPassing(ctx), l, "chat.update", "C1") })
 		}
 		time.Sleep(50 * time.Second)
 		for range 10 {
 			start := time.Now()
-			if wait, err := call(t.Context(), l, "chat.update", "C2"); wait > 0 || err != nil || time.Since(start) > 0 {
+			if wait, err := tryCall(t.Context(), l, "chat.update", "C2"); wait > 0 || err != nil || time.Since(start) > 0 {
 				t.Fatalf("waited %s, refused for %s: %v", time.Since(start), wait, err)
 			}
 		}
@@ -162,7 +162,7 @@ func TestEditsAreSpread(t *testing.T) {
 		for i := range 20 {
 			turns.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = call(inPassing(ctx), l, "chat.update", fmt.Sprint("C", i))
+					_, _ = tryCall(inPassing(ctx), l, "chat.update", fmt.Sprint("C", i))
 					_ = sleep(ctx, 1200*time.Millisecond)
 				}
 			})
@@ -194,17 +194,17 @@ func TestARefusedMethodRests(t *testing.T) {
 		busy := true
 		w := &wire{refuse: func(method, _ string) (time.Duration, bool) { return 30 * time.Second, busy && method == "chat.update" }}
 		l, start := newTestLimiter(w), time.Now()
-		if wait, err := call(t.Context(), l, "chat.update", "C1"); wait != 30*time.Second || err != nil {
+		if wait, err := tryCall(t.Context(), l, "chat.update", "C1"); wait != 30*time.Second || err != nil {
 			t.Fatalf("refused for %s: %v", wait, err)
 		}
 		busy = false
 		time.Sleep(10 * time.Second)
 		for _, ctx := range []context.Context{t.Context(), inPassing(t.Context()), nowOrNever(t.Context())} {
-			if wait, err := call(ctx, l, "chat.update", "C2"); wait != 20*time.Second || err != nil {
+			if wait, err := tryCall(ctx, l, "chat.update", "C2"); wait != 20*time.Second || err != nil {
 				t.Errorf("refused for %s: %v", wait, err)
 			}
 			for _, other := range []string{"chat.postMessage", "chat.delete", "reactions.add", "views.open"} {
-				if wait, err := call(ctx, l, other, "C1"); wait > 0 || err != nil {
+				if wait, err := tryCall(ctx, l, other, "C1"); wait > 0 || err != nil {
 					t.Errorf("%s is refused for %s: %v", other, wait, err)
 				}
 			}
@@ -213,7 +213,7 @@ func TestARefusedMethodRests(t *testing.T) {
 			t.Errorf("called after %v seconds", got)
 		}
 		time.Sleep(20 * time.Second)
-		if wait, err := call(t.Context(), l, "chat.update", "C1"); wait > 0 || err != nil {
+		if wait, err := tryCall(t.Context(), l, "chat.update", "C1"); wait > 0 || err != nil {
 			t.Errorf("after its rest refused for %s: %v", wait, err)
 		}
 		if now := time.Since(start); now != 30*time.Second {
@@ -228,12 +228,12 @@ func TestThoseWhoWaitAreRefusedToo(t *testing.T) {
 		w := &wire{}
 		l := newTestLimiter(w)
 		for range usual {
-			_, _ = call(t.Context(), l, "chat.update", "C1")
+			_, _ = tryCall(t.Context(), l, "chat.update", "C1")
 		}
 		var waiting sync.WaitGroup
 		for range 5 {
 			waiting.Go(func() {
-				if wait, err := call(t.Context(), l, "chat.update", "C1"); wait != 300*time.Second || err != nil {
+				if wait, err := tryCall(t.Context(), l, "chat.update", "C1"); wait != 300*time.Second || err != nil {
 					t.Errorf("refused for %s: %v", wait, err)
 				}
 			})
@@ -259,7 +259,7 @@ func TestARefusedMessageHoldsItsChannel(t *testing.T) {
 			if err := l.pace.await(t.Context(), channel); err != nil {
 				return retryAfter(err)
 			}
-			wait, err := call(t.Context(), l, "chat.postMessage", channel)
+			wait, err := tryCall(t.Context(), l, "chat.postMessage", channel)
 			if err != nil {
 				t.Error(err)
 			}
@@ -315,7 +315,7 @@ func TestARefusalWithoutATime(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}, Body: http.NoBody}
 		})
 		for range 2 {
-			if wait, err := call(t.Context(), l, "chat.update", "C1"); wait != unsaidRefuse || err != nil {
+			if wait, err := tryCall(t.Context(), l, "chat.update", "C1"); wait != unsaidRefuse || err != nil {
 				t.Errorf("refused for %s: %v", wait, err)
 			}
 		}
@@ -333,13 +333,13 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 			w := &wire{}
 			l, start := newTestLimiter(w), time.Now()
 			for range usual {
-				_, _ = call(t.Context(), l, "chat.update", "C1")
+				_, _ = tryCall(t.Context(), l, "chat.update", "C1")
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 10)
 			for range 10 {
 				go func() {
-					_, err := call(mark(ctx), l, "chat.update", "C1")
+					_, err := tryCall(mark(ctx), l, "chat.update", "C1")
 					ended <- err
 				}()
 			}
@@ -353,10 +353,10 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 			if took := time.Since(start); took != 5*time.Second {
 				t.Errorf("they ended after %s", took)
 			}
-			if _, err := call(ctx, l, "chat.update", "C1"); !errors.Is(err, context.Canceled) {
+			if _, err := tryCall(ctx, l, "chat.update", "C1"); !errors.Is(err, context.Canceled) {
 				t.Errorf("a context that has ended gives %v", err)
 			}
-			if _, err := call(t.Context(), l, "chat.update", "C1"); err != nil || time.Since(start) != 63*time.Second {
+			if _, err := tryCall(t.Context(), l, "chat.update", "C1"); err != nil || time.Since(start) != 63*time.Second {
 				t.Errorf("the next went after %s: %v", time.Since(start), err)
 			}
 		})
@@ -376,11 +376,11 @@ func TestNowOrNever(t *testing.T) {
 				ctx = nowOrNever(ctx)
 			}
 			for range limit {
-				if wait, err := call(ctx, l, method, ""); wait > 0 || err != nil {
+				if wait, err := tryCall(ctx, l, method, ""); wait > 0 || err != nil {
 					t.Fatalf("%s is refused for %s: %v", method, wait, err)
 				}
 			}
-			if wait, err := call(ctx, l, method, ""); wait != 63*time.Second || err != nil {
+			if wait, err := tryCall(ctx, l, method, ""); wait != 63*time.Second || err != nil {
 				t.Errorf("%s is refused for %s: %v", method, wait, err)
 			}
 			if n := len(w.times(method, start)); n != limit || time.Since(start) > 0 {
