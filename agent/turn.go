@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"encoding/base32"
+	"encoding/binary"
 	"encoding/json"
 	"time"
 
@@ -51,9 +53,19 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 	return a.state.owed() != nil, nil
 }
 
+// ordered writes bytes in the letters of ids so that they sort as the bytes do.
+var ordered = base32.NewEncoding("234567abcdefghijklmnopqrstuvwxyz").WithPadding(base32.NoPadding)
+
+// newTurnID makes an id from the milliseconds since 2020 and 30 random bits. Those of turns that begin one after the other
+// sort so too: then their rows lie on one page, and a commit with many of them writes that instead of a page for each.
+func newTurnID(at time.Time) string {
+	since := at.Sub(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)).Milliseconds()
+	return "t" + ordered.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(since))[3:]) + newID("")[:6]
+}
+
 // beginTurn begins the turn of a message, joined by what else its person has said since.
 func (a *actor) beginTurn(first letter, letters []letter) error {
-	id := newID("t")
+	id := newTurnID(now())
 	begins := turnEntry{Turn: id, Provenance: first.Provenance, Person: first.From, Address: first.Address, Wake: first.Wake}
 	if first.Wake != nil {
 		begins.Address = first.Wake.Route
