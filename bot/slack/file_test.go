@@ -211,7 +211,6 @@ func TestWhatSlackSaysOfAFile(t *testing.T) {
 		{slacktest.Fault{Status: 503}, "try again later"},
 		{slacktest.Fault{Status: 404}, "try again later"},
 		{slacktest.Fault{Error: "token_revoked"}, "token_revoked"},
-		{slacktest.Fault{RetryAfter: 7 * time.Second}, "try again in 7s"},
 	} {
 		id := d.server.AddFile(text)
 		d.server.Fail("files.info", c.fault)
@@ -232,6 +231,8 @@ func TestWhatSlackSaysOfAFile(t *testing.T) {
 		d.refuses(what, d.server.AddFile(file), what)
 	}
 	d.refuses("a file that is not there", "F0NONE", "it was deleted")
+	d.server.Fail("files.info", slacktest.Fault{RetryAfter: 7 * time.Second})
+	d.refuses("one too many", d.server.AddFile(text), "try again in 7s")
 	if n := len(d.server.Downloads()); n != 0 {
 		t.Errorf("%d times the bytes were asked for", n)
 	}
@@ -334,7 +335,7 @@ func TestAFileIsUploadedOnce(t *testing.T) {
 		fault slacktest.Fault
 	}{
 		{"files.getUploadURLExternal", slacktest.Fault{Status: 503}},
-		{"files.getUploadURLExternal", slacktest.Fault{RetryAfter: time.Second}},
+		{"files.getUploadURLExternal", slacktest.Fault{RetryAfter: time.Nanosecond}}, // said as 0 seconds
 		{"upload", slacktest.Fault{Status: 500}},
 		{"upload", slacktest.Fault{Status: 400}},
 		{"files.completeUploadExternal", slacktest.Fault{Status: 503}},

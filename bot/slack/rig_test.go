@@ -2,6 +2,7 @@ package slack
 
 import (
 	"encoding/json"
+	"errors"
 	"html"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ type rig struct {
 	mu    sync.Mutex
 	own   []string // deliveries of the suite's people
 	cards map[string]at
-	begun int // adapters
+	slack *Slack // the adapter that was begun last
 }
 
 type at struct{ channel, ts string }
@@ -72,17 +73,37 @@ func TestSuite(t *testing.T) {
 func (r *rig) Adapter(bottest.Program) bot.Adapter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begun++
-	return newSlack(r.T, r.server, brisk)
+	r.slack = newSlack(r.T, r.server, brisk)
+	return r.slack
+}
+
+// newest is the adapter that was begun last.
+func (r *rig) newest() *Slack {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slack
+}
+
+// attached waits until the newest adapter has had a link. What is said over the link of one that has ended comes later, and
+// perhaps together with what is said next.
+func (r *rig) attached() {
+	r.Helper()
+	s := r.newest()
+	if !r.server.Await(patience, func() bool { return !errors.Is(s.opening.stale(time.Hour), errNotLinked) }) {
+		r.Fatal("there was no link")
+	}
 }
 
 // linked waits for the link of the newest adapter. What is clicked before is lost, as it is in Slack.
 func (r *rig) linked() {
 	r.Helper()
-	r.mu.Lock()
-	begun := r.begun
-	r.mu.Unlock()
-	if !r.server.Await(patience, func() bool { return r.server.Links() >= begun && r.server.Linked() > 0 }) {
+	l := r.newest().link
+	linked := func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.conns) > 0
+	}
+	if !r.server.Await(patience, linked) {
 		r.Fatal("there is no link")
 	}
 }
@@ -110,6 +131,7 @@ func (r *rig) Say(from agent.Person, place bottest.Place, text string) string {
 	if place == bottest.Shared {
 		text = "<@" + slacktest.BotUser + "> " + text
 	}
+	r.attached()
 	ts, deliveries := r.server.Say(slacktest.Said{User: user(from), Channel: channelOf(from, place), Text: text})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,6 +146,7 @@ func (r *rig) Attach(from agent.Person, place bottest.Place, text, name, content
 	if place == bottest.Shared {
 		text = "<@" + slacktest.BotUser + "> " + text
 	}
+	r.attached()
 	ts, deliveries := r.server.Say(slacktest.Said{User: user(from), Channel: channelOf(from, place), Text: text, Files: []string{file}})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,6 +246,7 @@ func filledIn(t *testing.T, view slacktest.View, arguments string) map[string]ma
 func (r *rig) Judge(from agent.Person, _ bottest.Place, _ string, f bot.Feedback) {
 	r.Helper()
 	where := r.find(f.Card)
+	r.linked()
 	if f.Said == schedule.Snooze {
 		r.note(r.server.Choose(user(from), where.channel, where.ts, actionSnooze, bot.SpanWords(f.Span)))
 		return
