@@ -365,12 +365,14 @@ func wordsWait(tx memory.Tx, session string) (bool, error) {
 type personRow struct {
 	Name string `json:"name,omitempty"`
 	Zone string `json:"zone,omitempty"`
+	// Locale is the language that the person has set; "" when unknown.
+	Locale string `json:"locale,omitempty"`
 	// Home is the direct conversation in which the person spoke last: where they are spoken to unasked.
 	Home string `json:"home,omitempty"`
 }
 
 func rememberPerson(tx memory.Tx, m Message) error {
-	row := personRow{Name: m.From.Name, Zone: m.From.Zone}
+	row := personRow{Name: m.From.Name, Zone: m.From.Zone, Locale: m.From.Locale}
 	had, err := personOf(tx, m.From.ID)
 	if err != nil {
 		return err
@@ -411,7 +413,7 @@ func Home(tx memory.Tx, id PersonID) (address string, who Person, err error) {
 	if row.Home == "" {
 		row.Home = id.Home()
 	}
-	return row.Home, Person{ID: id, Name: row.Name, Zone: row.Zone}, nil
+	return row.Home, Person{ID: id, Name: row.Name, Zone: row.Zone, Locale: row.Locale}, nil
 }
 
 // SessionOf is the present session of a conversation: the conversation's own name until a person asks for a new one.
@@ -446,8 +448,17 @@ func Greet(tx memory.Tx, p Person) error {
 	if err != nil {
 		return err
 	}
-	row := personRow{Name: p.Name, Zone: p.Zone, Home: had.Home}
+	row := personRow{Name: p.Name, Zone: p.Zone, Locale: p.Locale, Home: had.Home}
 	return putPerson(tx, p.ID, had, row)
+}
+
+// Renew remembers what has changed of a person, as [Greet] does, if something is remembered of them.
+func Renew(tx memory.Tx, p Person) error {
+	had, err := personOf(tx, p.ID)
+	if err != nil || had == (personRow{}) {
+		return err
+	}
+	return Greet(tx, p)
 }
 
 // StopAll sends a Stop of a person's to every session that has a turn under way, within a transaction. It returns

@@ -82,6 +82,7 @@ type PersonExport struct {
 	Person   PersonID        `json:"person"`
 	Name     string          `json:"name,omitempty"`
 	Zone     string          `json:"zone,omitempty"` // IANA name
+	Locale   string          `json:"locale,omitempty"`
 	Home     string          `json:"home,omitempty"` // the direct conversation in which they spoke last
 	Sessions []SessionExport `json:"sessions"`       // their own: direct conversations, and the wakes for them
 	Said     []ExportedLine  `json:"said"`           // by them in shared conversations
@@ -116,7 +117,7 @@ type ExportedDay struct {
 
 // Empty reports whether nothing is kept of the person.
 func (p PersonExport) Empty() bool {
-	return p.Name == "" && p.Zone == "" && p.Home == "" && len(p.Sessions)+len(p.Said)+len(p.Mail)+len(p.Cards)+len(p.Rules)+len(p.Spent) == 0
+	return p.Name == "" && p.Zone == "" && p.Locale == "" && p.Home == "" && len(p.Sessions)+len(p.Said)+len(p.Mail)+len(p.Cards)+len(p.Rules)+len(p.Spent) == 0
 }
 
 // ErrUnknownSession is wrapped by the error for a session of which nothing is kept.
@@ -364,7 +365,7 @@ type exporting struct {
 
 func (x *exporting) who() error {
 	row, err := personOf(x.tx, x.of.Person)
-	x.of.Name, x.of.Zone, x.of.Home = row.Name, row.Zone, row.Home
+	x.of.Name, x.of.Zone, x.of.Locale, x.of.Home = row.Name, row.Zone, row.Locale, row.Home
 	return err
 }
 
@@ -530,7 +531,7 @@ func (s SessionExport) Markdown(zone *time.Location) string {
 func (p PersonExport) Markdown(zone *time.Location) string {
 	d := document{zone: zone}
 	d.printf("# What is kept of %s\n\n", p.Person)
-	for _, fact := range [][2]string{{"Name", p.Name}, {"Time zone", p.Zone}, {"Spoke last in", p.Home}} {
+	for _, fact := range [][2]string{{"Name", p.Name}, {"Time zone", p.Zone}, {"Language", p.Locale}, {"Spoke last in", p.Home}} {
 		if fact[1] != "" {
 			d.printf("- %s: %s\n", fact[0], oneLine(fact[1]))
 		}

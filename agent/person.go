@@ -40,6 +40,8 @@ type Person struct {
 	ID   PersonID `json:"id"`
 	Name string   `json:"name,omitempty"` // for display only; never tells who somebody is
 	Zone string   `json:"zone,omitempty"` // IANA name; "" when unknown
+	// Locale is the language that the person has set, as in "de-DE"; "" when unknown.
+	Locale string `json:"locale,omitempty"`
 }
 
 // Wake is what a heartbeat found when it woke a turn.

@@ -32,6 +32,9 @@ func (a *actor) compose() string {
 	if zone == "" {
 		zone = "UTC, since the person's is unknown"
 	}
+	if t.person.Locale != "" && Direct(t.address) {
+		fmt.Fprintf(&b, "Their language is set to %s. ", t.person.Locale)
+	}
 	fmt.Fprintf(&b, "The time zone is %s. The conversation began on %s.", zone, local(a.state.began, t.person.Zone))
 	return b.String()
 }

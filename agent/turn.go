@@ -160,6 +160,17 @@ func FindTurn(tx memory.Tx, id string) (TurnRow, bool, error) {
 	return row, true, json.Unmarshal(data, &row)
 }
 
+// Busy reports whether there is something to stop in a session: a turn, a call that was approved late, or mail.
+func Busy(tx memory.Tx, session string) (bool, error) {
+	for _, table := range []string{tableOpen, tableOwed} {
+		if _, found, err := tx.Table(table).Get(session); err != nil || found {
+			return found, err
+		}
+	}
+	mail, err := tx.Inbox().List(session)
+	return len(mail) > 0, err
+}
+
 // OpenTurn is the turn that is under way in a session; "" when there is none.
 func OpenTurn(tx memory.Tx, session string) (string, error) {
 	turn, _, err := tx.Table(tableOpen).Get(session)
