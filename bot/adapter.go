@@ -89,14 +89,19 @@ const (
 // Event is what an adapter heard. One of Text or Files, Click, Feedback and Stop says what.
 type Event struct {
 	// Keys are what every redelivery of the same thing has in common with this one. There is at least one.
-	Keys    []string
-	From    agent.Person
-	Address string // the conversation: platform:team:channel:thread, or platform:team:dm:person
-	ID      string // the platform's id of the message, for receipts
-	At      time.Time
-	Text    string          // plain, unescaped, without the bot's own mention
-	Files   []agent.File    // attached to the text, or said without any; not read yet
-	Click   *agent.Decision // a button of a card
+	Keys []string
+	From agent.Person
+	// Standing is what the platform says of the person. It decides whether a pattern of the allow list is enough to let
+	// them in.
+	Standing Standing
+	Address  string // the conversation: platform:team:channel:thread, or platform:team:dm:person
+	ID       string // the platform's id of the message, for receipts
+	At       time.Time
+	Text     string       // plain, unescaped, without the bot's own mention
+	Files    []agent.File // attached to the text, or said without any; not read yet
+	// Quote is what somebody else said that the text is about. A text with a quote is never a command.
+	Quote *Quote
+	Click *agent.Decision // a button of a card
 	// Feedback is a button of a notify card.
 	Feedback *Feedback
 	Stop     bool // the Stop button
@@ -105,15 +110,37 @@ type Event struct {
 	Overheard bool
 }
 
+// Quote is a message that a person points at. It is nobody's order: the model reads it as data.
+type Quote struct {
+	Author string // a name, for display
+	Where  string // such as "#general"; "" when unknown
+	Text   string // plain
+}
+
+// Standing is what a platform says of a person's place in the organisation that the bot serves.
+type Standing int
+
+// The standings. Who may come in is decided by [Hub.Receive]: a member may if any entry of the allow list fits; a guest or an
+// outsider only if an entry is their very id; an automaton never. Of one who is unknown it cannot be told, so that only
+// their very id lets them in, and where a pattern fits the event is an error, to be delivered again.
+const (
+	Member    Standing = iota // also everybody on a platform that knows no others
+	Guest                     // invited into some places of the organisation
+	Outsider                  // of another organisation
+	Automaton                 // a bot or an app
+	Unknown                   // the platform did not say
+)
+
 // Admission is what became of an event.
 type Admission int
 
 // The admissions. In each case the event can be acknowledged.
 const (
-	Taken   Admission = iota // it is on disk and will be answered
-	Repeat                   // it was received before
-	Refused                  // its person is not allowed in
-	Ignored                  // it was overheard where the bot has no part
+	Taken    Admission = iota // it is on disk and will be answered
+	Repeat                    // it was received before
+	Refused                   // its person is not allowed in
+	Ignored                   // it was overheard where the bot has no part
+	Declined                  // its person may not do that here, and is told so
 )
 
 // Receiver takes what adapters hear.
@@ -127,6 +154,10 @@ type Receiver interface {
 	// Weigh says what speaks against a click before it is received, for a form that shows its faults in place; nil when
 	// nothing does. Nothing is decided or kept. See [agent.Agent.Weigh].
 	Weigh(ctx context.Context, e Event) (*agent.Objection, error)
+	// Overview gives what a person may see of their own at a glance.
+	Overview(ctx context.Context, of agent.Person, standing Standing) (Overview, error)
+	// Renew keeps what has changed of a person, such as their zone, if anything is kept of them.
+	Renew(ctx context.Context, p agent.Person) error
 }
 
 // SendError says what is known of a reply that could not be said.

@@ -52,6 +52,13 @@ func chatCommands() []chatCommand {
 	}
 }
 
+// IsCommand reports whether a text is a command, where commands are the word "nudge" and then their own, or the word that
+// stops: then it is answered at once, and no turn begins with it.
+func IsCommand(text string) bool {
+	_, _, ok := spokenCommand(strings.TrimSpace(text))
+	return ok || strings.EqualFold(strings.TrimSpace(text), "stop")
+}
+
 var commandWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
 // word is a command as it is typed in a conversation.

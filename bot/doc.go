@@ -5,8 +5,8 @@
 // until the adapter that serves its conversation has said it, in order for each conversation (outgoing.go). Before a try it
 // is noted as being sent, so that after a crash it is known to be in doubt, and said again only so that nobody takes it for
 // new (delivery.go); what cannot be said is kept as a [DeadLetter]. Chat commands are answered here
-// (command.go), so is what people say of notify cards (feedback.go), and what a card says is made here (card.go), so that no
-// platform shows another text than the others.
+// (command.go), so is what people say of notify cards (feedback.go), and what a card says (card.go) and what a person sees of
+// their own at a glance (overview.go) are made here, so that no platform shows another text than the others.
 //
 // Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.
 package bot

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"nudge/agent"
+	"nudge/bot"
 )
 
 const (
@@ -17,9 +20,10 @@ const (
 	mostKept = 10_000
 )
 
-// directory knows people's names and zones, and the channels of their direct messages.
+// directory knows people's names, zones and standing, and the channels of their direct messages.
 type directory struct {
 	api *slack.Client
+	me  func() self
 
 	mu     sync.Mutex
 	people map[string]profile       // by user
@@ -29,22 +33,26 @@ type directory struct {
 }
 
 type profile struct {
-	name, zone string
-	at         time.Time
+	name, zone, locale string
+	team               string
+	standing           bot.Standing
+	at                 time.Time
 }
 
-func newDirectory(api *slack.Client) *directory {
-	return &directory{api: api, people: map[string]profile{}, direct: map[string]string{}, asked: map[string]chan struct{}{}}
+// nobody is what is known of a person of whom Slack has told nothing.
+var nobody = profile{standing: bot.Unknown}
+
+func newDirectory(api *slack.Client, me func() self) *directory {
+	return &directory{api: api, me: me, people: map[string]profile{}, direct: map[string]string{}, asked: map[string]chan struct{}{}}
 }
 
-// lookup gives a person's name and zone, as they were known before when Slack does not tell in time; both are "" when they
-// never were.
-func (d *directory) lookup(ctx context.Context, user string) (name, zone string) {
+// lookup gives what is known of a person. When Slack does not tell in time, that is what it told before, or [nobody].
+func (d *directory) lookup(ctx context.Context, user string) profile {
+	known, ok := d.known(user)
 	d.mu.Lock()
-	known, ok := d.people[user]
 	if ok && time.Since(known.at) < knownFor || time.Now().Before(d.rests) {
 		d.mu.Unlock()
-		return known.name, known.zone
+		return known
 	}
 	answer, isAsked := d.asked[user]
 	if !isAsked {
@@ -61,10 +69,8 @@ func (d *directory) lookup(ctx context.Context, user string) (name, zone string)
 		d.ask(ctx, user)
 		close(answer)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known = d.people[user]
-	return known.name, known.zone
+	known, _ = d.known(user)
+	return known
 }
 
 // ask asks Slack for a person. Everybody's messages would wait for a Slack that does not tell, so that nobody is asked for
@@ -73,6 +79,9 @@ func (d *directory) ask(ctx context.Context, user string) {
 	within, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	u, err := d.api.GetUserInfoContext(within, user)
+	if err == nil && ctx.Err() == nil {
+		d.learn(*u)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.asked, user)
@@ -82,19 +91,93 @@ func (d *directory) ask(ctx context.Context, user string) {
 		d.rests = time.Now().Add(min(retryAfter(err), restFor))
 	case err != nil && code(err) == "":
 		d.rests = time.Now().Add(restFor)
-	case err == nil:
-		if len(d.people) >= mostKept {
-			clear(d.people)
-		}
-		d.people[user] = profile{cmp.Or(u.Profile.DisplayName, u.RealName, u.Profile.RealName, u.Name), u.TZ, time.Now()}
 	}
 }
 
-// name is a person's name if it is known already, and otherwise "".
-func (d *directory) name(user string) string {
+// known gives what is known of a person without asking.
+func (d *directory) known(user string) (profile, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.people[user].name
+	p, ok := d.people[user]
+	if !ok {
+		return nobody, false
+	}
+	return p, true
+}
+
+// learn keeps what Slack tells of a person.
+func (d *directory) learn(u slack.User) profile {
+	p := profile{
+		name: cmp.Or(u.Profile.DisplayName, u.RealName, u.Profile.RealName, u.Name), zone: u.TZ, locale: u.Locale, team: u.TeamID,
+		standing: d.me().standing(u), at: time.Now(),
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.people) >= mostKept {
+		clear(d.people)
+	}
+	d.people[u.ID] = p
+	return p
+}
+
+// standing is a person's place in the organisation that the bot belongs to. People of a Slack Connect channel have another
+// workspace, unless both belong to one Enterprise organisation; is_stranger is only true of those who share no channel with
+// the bot (docs.slack.dev/reference/objects/user-object).
+func (s self) standing(u slack.User) bot.Standing {
+	elsewhere := u.TeamID != "" && u.TeamID != s.team && (s.enterprise == "" || u.Enterprise.EnterpriseID != s.enterprise)
+	switch {
+	case u.IsBot, u.IsWorkflowBot, u.IsConnectorBot, u.ID == slackbot:
+		return bot.Automaton
+	case u.IsStranger, elsewhere:
+		return bot.Outsider
+	case u.IsRestricted, u.IsUltraRestricted:
+		return bot.Guest
+	}
+	return bot.Member
+}
+
+// home is a person's workspace, where an event does not tell it: the bot's own but for outsiders.
+func (p profile) home(own string) string {
+	if p.standing == bot.Outsider {
+		return p.team
+	}
+	return own
+}
+
+// slackbot is Slack's own bot, which is not marked as one.
+const slackbot = "USLACKBOT"
+
+// name is a person's name if it is known already, and otherwise "".
+func (d *directory) name(user string) string {
+	p, _ := d.known(user)
+	return p.name
+}
+
+// person is somebody as far as the directory knows them, and their standing.
+func (s *Slack) person(ctx context.Context, team, user string) (agent.Person, bot.Standing) {
+	p := s.directory.lookup(ctx, user)
+	return p.person(team, user), p.standing
+}
+
+func (p profile) person(team, user string) agent.Person {
+	return agent.Person{ID: personID(team, user), Name: p.name, Zone: p.zone, Locale: p.locale}
+}
+
+// changed is a user_change event: something about a person is not as it was. Slack tells it of everybody in the workspace; it
+// is kept of those whom the bot has met.
+func (s *Slack) changed(ctx context.Context, in bot.Receiver, e envelope, u slack.User) {
+	if known, met := s.directory.known(u.ID); met {
+		u.Locale = cmp.Or(u.Locale, known.locale)
+		team := cmp.Or(u.TeamID, s.me().team)
+		// Most changes are about a status or a picture, and need not be kept.
+		if p := s.directory.learn(u).person(team, u.ID); p != known.person(team, u.ID) {
+			if err := in.Renew(ctx, p); err != nil {
+				s.lost(ctx, err)
+				return
+			}
+		}
+	}
+	s.acknowledge(ctx, e, nil)
 }
 
 // met remembers the channel of a person's direct messages.

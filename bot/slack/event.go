@@ -58,6 +58,9 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 			s.lanes.do(m.Channel, func() { s.message(ctx, in, e, o, m) })
 			return
 		}
+		if s.happened(ctx, in, e, o) {
+			return
+		}
 	case "interactive":
 		s.lanes.do("interactive "+e.ID, func() { s.interaction(ctx, in, e) })
 		return
@@ -76,7 +79,7 @@ func (s *Slack) spoken(m said) bool {
 		return false
 	}
 	me := s.me()
-	if m.User == "" || m.User == me.user || m.Bot != "" || m.User == "USLACKBOT" || !slices.Contains(written, m.Subtype) {
+	if m.User == "" || m.User == me.user || m.Bot != "" || m.User == slackbot || !slices.Contains(written, m.Subtype) {
 		return false
 	}
 	return m.Type == "app_mention" || m.direct() || m.Thread != "" || mentions(m.Text, me.user)
@@ -93,20 +96,21 @@ func (s *Slack) message(ctx context.Context, in bot.Receiver, e envelope, o oute
 	}
 	me := s.me()
 	team := cmp.Or(m.UserTeam, m.SourceTeam, m.Team, o.Team, me.team)
+	at := m.place(cmp.Or(o.Team, me.team), team)
 	event := bot.Event{
 		Keys:      m.keys(o),
-		From:      s.person(ctx, team, m.User),
-		Address:   m.place(cmp.Or(o.Team, me.team), team).String(),
+		Address:   at.String(),
 		ID:        message{m.Channel, m.TS}.String(),
 		At:        saidAt(m.TS),
 		Text:      s.words(ctx, m),
 		Files:     m.files(),
 		Overheard: m.Type != "app_mention" && !m.direct() && !mentions(m.Text, me.user),
 	}
+	event.From, event.Standing = s.person(ctx, team, m.User)
 	if m.direct() {
 		s.directory.met(m.User, m.Channel)
 	}
-	admission, err := in.Receive(ctx, event)
+	admission, err := s.talk(ctx, in, at, event, m.User)
 	if err == nil {
 		err = s.catchUp(ctx, in, event, admission, m.Type == "app_mention")
 	}
@@ -129,6 +133,35 @@ func (s *Slack) catchUp(ctx context.Context, in bot.Receiver, event bot.Event, a
 		return err
 	}
 	return nil
+}
+
+// talk gives words to the receiver, and shows that they are worked on if they begin a turn in a thread. It acknowledges
+// nothing.
+func (s *Slack) talk(ctx context.Context, in bot.Receiver, at place, event bot.Event, user string) (bot.Admission, error) {
+	by := asker{user: user, team: teamOf(event.From.ID), title: titleOf(event.Text)}
+	command := event.Quote == nil && bot.IsCommand(event.Text)
+	var begins *bulletin
+	if !command {
+		begins = s.progress.expect(at, by)
+	}
+	admission, err := in.Receive(ctx, event)
+	if err != nil {
+		s.progress.forget(begins)
+		return 0, err
+	}
+	if admission != bot.Taken || command {
+		s.progress.forget(begins)
+		return admission, nil
+	}
+	s.progress.asked(at, by)
+	if begins != nil {
+		// Its own lane, since Slack may be slow about it, and what is said next must not wait for that.
+		s.lanes.do("begin "+event.Address, func() {
+			s.entitle(ctx, at, by.title)
+			s.progress.begin(ctx, at, begins)
+		})
+	}
+	return admission, nil
 }
 
 // keys are what all deliveries of the same message have in common: of one event, of the two events about one mention, and
@@ -177,8 +210,7 @@ func (m said) files() (files []agent.File) {
 // words is what was said, in plain text; "" for files without words.
 func (s *Slack) words(ctx context.Context, m said) string {
 	text := plain(m.Text, s.me().user, func(user string) string {
-		name, _ := s.directory.lookup(ctx, user)
-		return name
+		return s.directory.lookup(ctx, user).name
 	})
 	if strings.TrimSpace(text) == "" && len(m.Files) == 0 {
 		return "[mentioned without words]"

@@ -59,8 +59,7 @@ func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click
 	if !waiting {
 		return false, nil
 	}
-	// Slack waits three seconds for a form, so who that is by name is not looked up.
-	event.From = agent.Person{ID: personID(cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)}
+	event.From, event.Standing = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
 	event.Click = &agent.Decision{Card: c.Value, Verdict: forms[c.Action]}
 	objection, err := in.Weigh(ctx, event)
 	if err != nil {
@@ -185,8 +184,9 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 	i.Container.Channel, i.Container.Thread, i.Container.Message = why.Channel, why.Thread, why.Message
 	event := bot.Event{
 		Keys: []string{id}, Address: why.Address, At: time.Now(), ID: message{why.Channel, why.Message}.String(),
-		From: s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID), Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict},
+		Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict},
 	}
+	event.From, event.Standing = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
 	if s.sent.has(id) {
 		s.acknowledge(ctx, e, nil) // a redelivery of one that was taken
 		return

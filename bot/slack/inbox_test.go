@@ -23,6 +23,10 @@ type inbox struct {
 	refused agent.PersonID
 	schemas map[string]string                  // of tools
 	objects func(e bot.Event) *agent.Objection // what speaks against a click; nil for nothing
+
+	declined  bool // Stops are not for those who press them
+	overviews map[agent.PersonID]bot.Overview
+	renewed   []agent.Person
 }
 
 func (b *inbox) Receive(ctx context.Context, e bot.Event) (bot.Admission, error) {
@@ -43,6 +47,9 @@ func (b *inbox) Receive(ctx context.Context, e bot.Event) (bot.Admission, error)
 	}
 	if e.From.ID == b.refused {
 		return bot.Refused, nil
+	}
+	if e.Stop && b.declined {
+		return bot.Declined, nil
 	}
 	fresh := true
 	for _, key := range e.Keys {
@@ -79,6 +86,19 @@ func (b *inbox) Weigh(_ context.Context, e bot.Event) (*agent.Objection, error) 
 		return nil, nil
 	}
 	return b.objects(e), nil
+}
+
+func (b *inbox) Overview(_ context.Context, of agent.Person, standing bot.Standing) (bot.Overview, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.overviews[of.ID], b.fail
+}
+
+func (b *inbox) Renew(_ context.Context, p agent.Person) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.renewed = append(b.renewed, p)
+	return b.fail
 }
 
 func (b *inbox) all() []bot.Event {

@@ -27,8 +27,10 @@ const (
 
 // interaction is a click or a form. Only what is needed is read.
 type interaction struct {
-	Type string `json:"type"`
-	Team struct {
+	Type     string `json:"type"`
+	Callback string `json:"callback_id"` // of a shortcut
+	ActionTS string `json:"action_ts"`   // of a shortcut
+	Team     struct {
 		ID string `json:"id"`
 	} `json:"team"`
 	User struct {
@@ -36,7 +38,8 @@ type interaction struct {
 		Team string `json:"team_id"`
 	} `json:"user"`
 	Channel struct {
-		ID string `json:"id"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
 	} `json:"channel"`
 	Container struct {
 		Channel   string `json:"channel_id"`
@@ -44,10 +47,7 @@ type interaction struct {
 		Thread    string `json:"thread_ts"`
 		Ephemeral bool   `json:"is_ephemeral"`
 	} `json:"container"`
-	Message struct {
-		TS     string `json:"ts"`
-		Thread string `json:"thread_ts"`
-	} `json:"message"`
+	Message pointed `json:"message"`
 	Actions []click `json:"actions"`
 	Trigger string  `json:"trigger_id"`
 	View    form    `json:"view"`
@@ -79,9 +79,12 @@ func (i interaction) place(c click, ownTeam string) place {
 	if p, ok := parsePlace(c.Block); ok && i.within(p) {
 		return p
 	}
+	if p, ok := placeAtHome(c.Block); ok && i.channel() == "" {
+		return p
+	}
 	message := cmp.Or(i.Container.Message, i.Message.TS)
 	thread := cmp.Or(i.Container.Thread, i.Message.Thread)
-	if direct(i.channel()) {
+	if direct(i.channel()) || i.channel() == "" {
 		p := place{team: cmp.Or(i.User.Team, i.Team.ID, ownTeam), user: i.User.ID, thread: thread}
 		if thread == message {
 			p.thread = ""
@@ -109,6 +112,10 @@ func (s *Slack) interaction(ctx context.Context, in bot.Receiver, e envelope) {
 	switch {
 	case i.Type == "block_actions" && len(i.Actions) > 0:
 		s.clicked(ctx, in, e, i)
+	case i.Type == "message_action":
+		s.shortcut(ctx, e, i)
+	case i.Type == "view_submission" && i.View.Callback == aboutCallback:
+		s.askedAbout(ctx, in, e, i)
 	case i.Type == "view_submission":
 		s.submitted(ctx, in, e, i)
 	default:
@@ -158,7 +165,7 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 // pressed gives a decision or a Stop to the receiver, and reports whether it is kept. Somebody who is not let in is told so,
 // where nobody else sees it.
 func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i interaction, event bot.Event) (kept bool) {
-	event.From = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
+	event.From, event.Standing = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
 	admission, err := in.Receive(ctx, event)
 	if err != nil {
 		s.lost(ctx, err)
@@ -166,10 +173,12 @@ func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i inte
 	}
 	s.acknowledge(ctx, e, nil)
 	switch {
+	case i.channel() == "" && event.Click != nil:
+		s.decidedAtHome(ctx, in, i, event.Click.Card)
 	case admission == bot.Refused:
-		s.whisper(ctx, i, "You are not on the list of people whom I serve, so nothing was done.")
-	case event.Stop:
-		s.progress.pressed(ctx, event.Address, message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)})
+		s.whisper(ctx, i, notServed)
+	case event.Stop && admission != bot.Declined:
+		s.progress.pressed(ctx, event.Address, message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)}, admission == bot.Taken)
 	}
 	return true
 }
@@ -205,8 +214,9 @@ func (s *Slack) slash(ctx context.Context, in bot.Receiver, e envelope) {
 		return
 	}
 	team := cmp.Or(c.Team, s.me().team)
+	who, standing := s.person(ctx, team, c.User)
 	admission, err := in.Receive(ctx, bot.Event{
-		Keys: []string{key("slash", cmp.Or(c.Trigger, e.ID))}, From: s.person(ctx, team, c.User), At: time.Now(),
+		Keys: []string{key("slash", cmp.Or(c.Trigger, e.ID))}, From: who, Standing: standing, At: time.Now(),
 		Address: place{team: team, user: c.User}.String(), Text: "nudge " + cmp.Or(strings.TrimSpace(c.Text), "help"),
 	})
 	if err != nil {

@@ -160,3 +160,12 @@ func (r *recent) add(name string) bool {
 	r.at = (r.at + 1) % len(r.ring)
 	return true
 }
+
+// take reports whether a name is remembered, and forgets it.
+func (r *recent) take(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.in[name]
+	delete(r.in, name)
+	return known
+}

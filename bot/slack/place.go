@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"nudge/agent"
 )
 
 // place is a conversation: a thread of a channel, or a person's direct messages or a thread in these.
@@ -44,6 +46,14 @@ func (p place) String() string {
 		return "slack:" + p.team + ":dm:" + p.user
 	}
 	return "slack:" + p.team + ":dm:" + p.user + ":" + p.thread
+}
+
+// teamOf is the workspace of a person.
+func teamOf(id agent.PersonID) string {
+	if parts := strings.Split(string(id), ":"); len(parts) == 3 {
+		return parts[1]
+	}
+	return ""
 }
 
 // direct reports whether a channel is somebody's direct messages.

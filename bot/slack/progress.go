@@ -10,49 +10,54 @@ import (
 	"github.com/slack-go/slack"
 
 	"nudge/agent"
+	"nudge/bot"
 )
 
 const (
 	progressLimit = 300             // characters of a line of progress
-	statusFor     = time.Minute     // Slack takes a status away after two
+	mostLines     = 20              // that are shown at once
 	farewell      = 2 * time.Second // for taking progress away when the program ends
 )
 
-// progress shows what is being done in each conversation: one message a turn, with a Stop button, which is edited as
-// things go on and deleted at the end.
+// progress shows what is being done in each conversation: one message a turn, which grows as things go on and is deleted at
+// the end. Where Slack shows a Stop button itself it is streamed; elsewhere it is posted with a button, and edited.
 type progress struct {
 	s       *Slack
 	flushes sync.WaitGroup
-	mute    atomic.Bool // Slack does not take a status from this app
+	refused refusals
 
 	mu     sync.Mutex
 	turns  map[string]*bulletin // by conversation
+	askers map[string]asker     // who spoke last in a thread, by conversation
 	closed bool
 }
 
 // bulletin is the message of one turn. Its mu is held while Slack is called, so that edits keep their order.
 type bulletin struct {
-	turn    string
+	turn    string // "" before a line of its was shown; guarded by progress
 	address string
 	thread  string
+	asker   asker // zero when nobody is known to have asked
+	began   time.Time
+	halted  atomic.Bool // somebody has pressed Stop: nothing more is shown
 
 	mu      sync.Mutex
+	channel string // "" before anything is shown
+	presence
+	stream  *stream // nil when the message is posted and edited
 	at      message // zero before it is posted
-	pending string  // what the next edit will say; "" for nothing
+	lines   []string
+	pending string // what the next edit will say; "" for nothing
 	edited  time.Time
-	status  time.Time
 	timer   *time.Timer // set while something is pending that waits for its time or its turn
 	ended   bool
 	over    context.Context // ends with it, so that nothing waits for an edit that nobody needs
 	end     context.CancelFunc
 }
 
-func newBulletin(at place, r agent.Reply) *bulletin {
-	over, end := context.WithCancel(context.Background())
-	return &bulletin{turn: r.Turn, address: r.Address, thread: at.thread, over: over, end: end}
+func newProgress(s *Slack) *progress {
+	return &progress{s: s, turns: map[string]*bulletin{}, askers: map[string]asker{}}
 }
-
-func newProgress(s *Slack) *progress { return &progress{s: s, turns: map[string]*bulletin{}} }
 
 // show shows a line. Lines that come too fast are left out, but for the last.
 func (p *progress) show(ctx context.Context, at place, r agent.Reply) error {
@@ -62,8 +67,9 @@ func (p *progress) show(ctx context.Context, at place, r agent.Reply) error {
 		return nil
 	}
 	b, last := p.turns[r.Address], (*bulletin)(nil)
-	if b == nil || b.turn != r.Turn {
-		last, b = b, newBulletin(at, r)
+	if b == nil || !b.isOf(r.Turn) {
+		last, b = b, p.newBulletin(at)
+		b.turn = r.Turn
 		p.turns[r.Address] = b
 	}
 	p.mu.Unlock()
@@ -81,11 +87,93 @@ func (p *progress) show(ctx context.Context, at place, r agent.Reply) error {
 	if b.pending == "" {
 		return nil
 	}
+	b.lines = append(b.lines, b.pending)
+	b.lines = b.lines[max(0, len(b.lines)-mostLines):]
 	if b.at.ts != "" || b.timer != nil {
 		p.later(b, p.s.timing.Edit-time.Since(b.edited))
 		return nil
 	}
 	return p.flush(nowOrNever(ctx), at, b)
+}
+
+// newBulletin is one of which nothing is shown yet. The caller holds mu.
+func (p *progress) newBulletin(at place) *bulletin {
+	over, end := context.WithCancel(context.Background())
+	return &bulletin{address: at.String(), thread: at.thread, asker: p.askers[at.String()], began: p.s.time.Now(), over: over, end: end}
+}
+
+// isOf reports whether a bulletin is that of a turn, which it becomes if it is nobody's yet. The caller holds the progress' mu.
+func (b *bulletin) isOf(turn string) bool {
+	if b.turn == "" {
+		b.turn = turn
+	}
+	return b.turn == turn
+}
+
+// expect makes a bulletin for words that may begin a turn in a thread; nil where there is one, or nothing could be shown
+// without a line of progress. It is made before the words are given away, since their turn may be over soon.
+func (p *progress) expect(at place, by asker) *bulletin {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.thread == "" || p.closed || p.turns[at.String()] != nil {
+		return nil
+	}
+	b := p.newBulletin(at)
+	b.asker = by
+	p.turns[at.String()] = b
+	return b
+}
+
+// asked remembers who spoke last in a thread, so that what is done there later, as after a decision, is streamed to them.
+func (p *progress) asked(at place, by asker) {
+	if at.thread == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.askers) >= mostKept {
+		clear(p.askers)
+	}
+	p.askers[at.String()] = by
+}
+
+// begin shows that what was expected is being done; nothing if it has been done already.
+func (p *progress) begin(ctx context.Context, at place, b *bulletin) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended || b.halted.Load() {
+		return
+	}
+	channel, err := p.s.directory.channel(ctx, at)
+	if err != nil {
+		return
+	}
+	p.attend(ctx, b, channel)
+	p.setStatus(ctx, b, channel, thinking)
+}
+
+// forget takes a bulletin back of which nothing came.
+func (p *progress) forget(b *bulletin) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b != nil && p.turns[b.address] == b {
+		b.end()
+		delete(p.turns, b.address)
+	}
+}
+
+// spoke sets the status of a conversation again after something was said there, which takes it away.
+func (p *progress) spoke(ctx context.Context, address string) {
+	b := p.of(address)
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text := b.status; text != "" && !b.ended {
+		b.status = ""
+		p.setStatus(ctx, b, b.channel, text)
+	}
 }
 
 // later lets what is pending be shown after a while, when there is room for it among what all conversations show and say.
@@ -95,8 +183,11 @@ func (p *progress) later(b *bulletin, wait time.Duration) {
 		return
 	}
 	method := "chat.update"
-	if b.at.ts == "" {
+	switch {
+	case b.at.ts == "":
 		method = "chat.postMessage"
+	case b.stream != nil && !b.stream.over:
+		method = "chat.appendStream"
 	}
 	p.flushes.Add(1)
 	b.timer = time.AfterFunc(max(wait, 0), func() {
@@ -122,38 +213,42 @@ func (p *progress) later(b *bulletin, wait time.Duration) {
 	})
 }
 
-// flush posts or edits the message. What there is no room for now is shown later. The caller holds b.mu.
+// flush shows what is pending. What there is no room for now is shown later. The caller holds b.mu.
 func (p *progress) flush(ctx context.Context, at place, b *bulletin) error {
-	text := b.pending
-	b.pending, b.edited = "", time.Now()
-	wait, err := p.put(ctx, at, b, text)
+	text, lines := b.pending, b.lines
+	b.pending, b.lines, b.edited = "", nil, time.Now()
+	if b.halted.Load() {
+		return nil
+	}
+	wait, err := p.put(ctx, at, b, text, lines)
 	if limited(err) {
 		wait, err = max(retryAfter(err), p.s.timing.Edit), nil
 	}
 	if wait > 0 {
-		b.pending = text
+		b.pending, b.lines = text, lines
 		p.later(b, wait)
-		return nil
-	}
-	if err == nil {
-		p.setStatus(nowOrNever(ctx), b)
 	}
 	return err
 }
 
-// put posts or edits the message, or says how long a first message has to wait, which takes nobody's turn.
-func (p *progress) put(ctx context.Context, at place, b *bulletin, text string) (wait time.Duration, err error) {
+// put streams, posts or edits the message, or says how long a first message has to wait, which takes nobody's turn.
+func (p *progress) put(ctx context.Context, at place, b *bulletin, text string, lines []string) (wait time.Duration, err error) {
+	channel, err := p.s.directory.channel(ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	p.attend(ctx, b, channel)
+	if streamed, err := p.grow(ctx, b, channel, lines); streamed || err != nil {
+		return 0, err
+	}
 	options := append(quiet(), slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(section(text),
-		row(b.address, button(actionStop, b.turn, "Stop", slack.StyleDanger))))
+		row(b.address, button(actionStop, b.address, "Stop", slack.StyleDanger))))
 	if b.at.ts != "" {
 		if _, _, _, err := p.s.api.UpdateMessageContext(ctx, b.at.channel, b.at.ts, options...); err != nil {
 			return 0, fmt.Errorf("edit the progress in %s: %w", b.at.channel, err)
 		}
+		p.setStatus(ctx, b, channel, working)
 		return 0, nil
-	}
-	channel, err := p.s.directory.channel(ctx, at)
-	if err != nil {
-		return 0, err
 	}
 	if wait := p.s.pace.free(channel); wait > 0 {
 		return wait, nil
@@ -165,35 +260,57 @@ func (p *progress) put(ctx context.Context, at place, b *bulletin, text string) 
 	if err != nil {
 		return 0, fmt.Errorf("post the progress in %s: %w", channel, err)
 	}
-	b.at = message{channel, ts}
+	b.at, b.status = message{channel, ts}, "" // a message takes the status away
+	p.setStatus(ctx, b, channel, working)
 	return 0, nil
 }
 
-// setStatus lets Slack show under a thread that the bot is at work. The caller holds b.mu.
-func (p *progress) setStatus(ctx context.Context, b *bulletin) {
-	if b.thread == "" || p.mute.Load() || time.Since(b.status) < statusFor {
-		return
+// grow shows lines in a streamed message, if this turn's is one or can be: where Slack shows a Stop button itself, for
+// somebody who has asked. It reports false where the message has to be posted instead.
+func (p *progress) grow(ctx context.Context, b *bulletin, channel string, lines []string) (streamed bool, err error) {
+	if b.stream == nil {
+		asked := direct(channel) || b.asker.user != ""
+		if b.at.ts != "" || !b.native || !asked || p.refused.has(methodStream, channel) {
+			return false, nil
+		}
+		b.stream = &stream{s: p.s, channel: channel, thread: b.thread, to: b.asker}
 	}
-	b.status = time.Now()
-	p.status(ctx, b, "is working…")
+	if !b.stream.over {
+		if err = b.stream.show(ctx, lines); err == nil {
+			b.at, b.status = message{channel, b.stream.ts}, ""
+			p.setStatus(ctx, b, channel, working)
+			return true, nil
+		}
+		p.refused.note(methodStream, channel, err)
+		if begun := b.stream.ts != ""; begun && code(err) == "message_not_in_streaming_state" {
+			b.stream.over = true // perhaps by a Stop that is on its way here, so nothing else is shown for this line
+			return true, nil
+		} else if begun && (limited(err) || code(err) == "") {
+			return true, err
+		}
+	}
+	return false, p.drop(ctx, b)
 }
 
-func (p *progress) status(ctx context.Context, b *bulletin, text string) {
-	err := p.s.api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
-		ChannelID: b.at.channel, ThreadTS: b.thread, Status: text,
-	})
-	if code(err) != "" {
-		p.mute.Store(true)
+// drop takes a streamed message away in whose place another will be posted. The caller holds b.mu.
+func (p *progress) drop(ctx context.Context, b *bulletin) error {
+	if err := b.stream.stop(ctx); err != nil {
+		return err
 	}
+	if b.at.ts != "" {
+		if err := p.remove(ctx, b.at); err != nil {
+			return err
+		}
+	}
+	b.stream, b.at = nil, message{}
+	return nil
 }
 
 // end takes away the progress of a conversation. After an error it can be tried again.
 func (p *progress) end(ctx context.Context, address string) error {
-	p.mu.Lock()
-	b := p.turns[address]
-	p.mu.Unlock()
+	b := p.of(address)
 	if b == nil {
-		return nil
+		return p.leftBehind(ctx, address)
 	}
 	if err := p.take(ctx, b); err != nil {
 		return err
@@ -206,24 +323,46 @@ func (p *progress) end(ctx context.Context, address string) error {
 	return nil
 }
 
+// leftBehind ends the session of a thread in which a turn has ended of which nothing is known here: it may have begun in an
+// earlier process, and Slack would show its Stop button for ever.
+func (p *progress) leftBehind(ctx context.Context, address string) error {
+	at, ok := parsePlace(address)
+	if !ok || at.thread == "" {
+		return nil
+	}
+	channel, err := p.s.directory.channel(ctx, at)
+	if err != nil || p.refused.has(methodSession, channel) {
+		return err
+	}
+	if err := p.rest(ctx, channel, at.thread); limited(err) || unsure(err) {
+		return err
+	}
+	return nil
+}
+
 // take takes a message away: deleted, or settled where it cannot be.
 func (p *progress) take(ctx context.Context, b *bulletin) error {
 	b.end() // what waits holds nothing up
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended, b.pending = true, ""
+	b.ended, b.pending, b.lines = true, "", nil
 	if b.timer != nil && b.timer.Stop() {
 		p.flushes.Done()
 	}
 	b.timer = nil
+	if err := p.leave(ctx, b); err != nil {
+		return err
+	}
+	if b.stream != nil {
+		if err := b.stream.stop(ctx); err != nil {
+			return err
+		}
+	}
 	if b.at.ts == "" {
 		return nil
 	}
 	if err := p.remove(ctx, b.at); err != nil {
 		return err
-	}
-	if !b.status.IsZero() && !p.mute.Load() {
-		p.status(ctx, b, "")
 	}
 	b.at = message{}
 	return nil
@@ -231,6 +370,12 @@ func (p *progress) take(ctx context.Context, b *bulletin) error {
 
 func (p *progress) remove(ctx context.Context, at message) error {
 	_, _, err := p.s.api.DeleteMessageContext(ctx, at.channel, at.ts)
+	if code(err) == "streaming_state_conflict" {
+		if err := stopStream(ctx, p.s, at); err != nil {
+			return err
+		}
+		_, _, err = p.s.api.DeleteMessageContext(ctx, at.channel, at.ts)
+	}
 	if done(err, "message_not_found", "channel_not_found", "is_archived") {
 		return nil
 	}
@@ -247,12 +392,21 @@ func (p *progress) remove(ctx context.Context, at message) error {
 	return nil
 }
 
-// pressed takes away a message whose Stop button was pressed and that belongs to no turn that is known, such as one from
-// before a restart. All others are taken away when their turn is settled.
-func (p *progress) pressed(ctx context.Context, address string, at message) {
+// of is the bulletin of a conversation; nil when there is none.
+func (p *progress) of(address string) *bulletin {
 	p.mu.Lock()
-	b := p.turns[address]
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	return p.turns[address]
+}
+
+// pressed is called when the Stop button of a message was pressed, and told whether that was taken, as a repeat is not: it is
+// about what has been stopped already. The message is taken away if it belongs to no turn that is known, such as one from
+// before a restart. All others are taken away when their turn is settled.
+func (p *progress) pressed(ctx context.Context, address string, at message, taken bool) {
+	b := p.of(address)
+	if b != nil && taken {
+		b.halted.Store(true)
+	}
 	if b != nil {
 		b.mu.Lock()
 		known := b.at == at
@@ -263,6 +417,38 @@ func (p *progress) pressed(ctx context.Context, address string, at message) {
 	}
 	if err := p.remove(ctx, at); err != nil && ctx.Err() == nil {
 		p.s.log.Warn("cannot take away old progress", "error", err)
+	}
+}
+
+// stopped is called when Slack's own Stop button was pressed in a thread, which ends a stream there. If that was taken, nothing
+// more is shown, and what is left under the thread goes at once; if it was declined, the turn goes on, and so does the button.
+// A repeat is about what has been stopped already, and must not touch what has begun since.
+func (p *progress) stopped(ctx context.Context, at place, channel string, admission bot.Admission) {
+	b := p.of(at.String())
+	if b == nil {
+		if err := p.rest(ctx, channel, at.thread); err != nil && ctx.Err() == nil {
+			p.s.log.Warn("cannot show that nothing is done", "error", err)
+		}
+		return
+	}
+	if admission == bot.Repeat {
+		return
+	}
+	if admission == bot.Taken {
+		b.halted.Store(true)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stream != nil {
+		b.stream.over = true
+	}
+	if admission != bot.Taken {
+		b.processing = false
+		p.attend(ctx, b, channel)
+		return
+	}
+	if err := p.leave(ctx, b); err != nil && ctx.Err() == nil {
+		p.s.log.Warn("cannot show that a turn was stopped", "error", err)
 	}
 }
 

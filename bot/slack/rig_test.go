@@ -33,7 +33,13 @@ var brisk = Timing{
 
 func newServer(t *testing.T) *slacktest.Server {
 	t.Helper()
-	server := slacktest.New(slacktest.Options{Trigger: time.Minute})
+	return newServerWith(t, slacktest.Options{})
+}
+
+func newServerWith(t *testing.T, o slacktest.Options) *slacktest.Server {
+	t.Helper()
+	o.Trigger = time.Minute
+	server := slacktest.New(o)
 	t.Cleanup(server.Close)
 	for _, u := range []slacktest.User{
 		{ID: "U0ANN", Name: "Ann", Zone: "Europe/Berlin"}, {ID: "U0BOB", Name: "Bob", Zone: "UTC"}, {ID: "U0EVE", Name: "Eve"},

@@ -43,7 +43,9 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 	case agent.SteerMark:
 		return "", s.react(ctx, d.Reply)
 	case agent.DecidedMark:
-		return s.decided(ctx, p, d)
+		receipt, err := s.decided(ctx, p, d)
+		s.refreshHome(ctx, d.ID)
+		return receipt, err
 	case agent.Ask, agent.Approval:
 		return s.card(ctx, p, d)
 	case agent.Final:
@@ -57,7 +59,9 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 		if d.To != "" && p.user == "" {
 			return "", s.aside(ctx, p, d)
 		}
-		return s.tell(ctx, p, d, verbatim)
+		receipt, err := s.tell(ctx, p, d, verbatim)
+		s.progress.spoke(ctx, d.Address)
+		return receipt, err
 	}
 	return "", nil
 }

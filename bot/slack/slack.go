@@ -8,6 +8,23 @@
 // before it is posted again (ledger.go). All calls of the Web API keep to Slack's limits (limiter.go), and messages to those
 // of their channel (lane.go). Files that people attach are got when they are read ([Slack.Fetch], file.go).
 //
+// While a turn is under way in a thread, Slack shows that itself (presence.go): a status, and for an app that is declared as an
+// agent its own Stop button. What is done is shown as progress (progress.go). Where there is that button the progress is a
+// streamed list of tasks (stream.go); elsewhere it is one message with a button, which is edited. Either is deleted when the
+// turn settles or waits, and the answer is an ordinary message. The answer itself is not streamed, for three reasons: it
+// stands under its delivery key, so that it can be looked up after a crash, and a stream takes no key before its end; people
+// find it by searching for its text, get it in notifications and can quote it, which they can with a message's text; and
+// what a model writes before it is done may be about to be refused or corrected. What nobody asked for is never streamed, since
+// in channels a stream is for one person. Threads are what Slack's agent sessions, statuses and streams belong to; direct
+// messages outside a thread have none of them, and there progress is a message with a button.
+//
+// Who may talk is decided by the hub, by id. This package tells it the person's standing (directory.go), as users.info has it
+// and user_change corrects it: guests and people of other organisations are let in only when the allow list has their very
+// id, bots never.
+//
+// Besides writing, people open their Home (home.go), use a shortcut on somebody's message (shortcut.go), and press Slack's
+// own Stop (happening.go). What Slack does not let this app do is remembered, so that it is not tried at every turn (refusal.go).
+//
 // Conversations are slack:TEAM:CHANNEL:THREAD_TS in channels and slack:TEAM:dm:USER in direct messages, with
 // :THREAD_TS behind that for a thread inside one. People are slack:TEAM:USER.
 package slack
@@ -54,6 +71,7 @@ type Timing struct {
 	Pace    time.Duration // between two messages in one channel; 1 s
 	Minute  time.Duration // in which Slack counts the calls of a method; 1 min
 	Edit    time.Duration // between two edits of a progress message; 1.2 s
+	Status  time.Duration // between two settings of a status, which Slack takes away after 2 min; 90 s
 	// Openings are the shortest times between the openings of links: after the first, the second and so on, the last of
 	// them for all that follow. A link that lived for the last of them begins the row anew. 1, 2, 5, 10, 20, 30, 60 s.
 	Openings []time.Duration
@@ -76,6 +94,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Pace, time.Second},
 		{&t.Minute, time.Minute},
 		{&t.Edit, 1200 * time.Millisecond},
+		{&t.Status, 90 * time.Second},
 		{&t.Crowded, time.Second},
 		{&t.Disabled, 10 * time.Minute},
 	} {
@@ -97,6 +116,7 @@ type Slack struct {
 	alarm     func(text string)
 	botToken  string // what errors call it
 	timing    Timing
+	time      timeSource
 	api       *slack.Client
 	token     string       // the bot's
 	apiURL    *url.URL     // where the API is
@@ -108,19 +128,22 @@ type Slack struct {
 	progress  *progress
 	pace      *pace
 	limiter   *limiter
-	shown     *recent // clicks for which a form was opened
+	shown     *recent // clicks and shortcuts for which a form was opened
 	bare      *recent // mentions that were taken without files
 	sent      *recent // forms that were taken
+	panes     *recent // threads of an assistant's pane in which nothing was said yet
+	homes     homes
 
 	lanes lanes
 
-	mu   sync.Mutex
-	self self
-	dead error // why nothing more can be heard or said
+	mu       sync.Mutex
+	self     self
+	receiver bot.Receiver // while it listens
+	dead     error        // why nothing more can be heard or said
 }
 
-// self is who the bot is.
-type self struct{ team, user, bot string }
+// self is who the bot is. enterprise is the organisation of several workspaces that it belongs to; "" when there is none.
+type self struct{ team, user, bot, enterprise string }
 
 var _ bot.Adapter = (*Slack)(nil)
 
@@ -147,8 +170,8 @@ func New(c Config) (*Slack, error) {
 	}
 	timing := c.Timing.withDefaults()
 	s := &Slack{
-		log: c.Log, alarm: c.Alarm, botToken: botToken, timing: timing, pace: newPace(timing.Pace), ledger: newLedger(),
-		shown: newRecent(256), bare: newRecent(256), sent: newRecent(256),
+		log: c.Log, alarm: c.Alarm, time: wallTime{}, botToken: botToken, timing: timing, pace: newPace(timing.Pace), ledger: newLedger(),
+		shown: newRecent(256), bare: newRecent(256), sent: newRecent(256), panes: newRecent(256),
 	}
 	network := waiting(timing.Timeout)
 	// No time-outs of the clients: the wait for one's turn would count as part of a call.
@@ -160,7 +183,7 @@ func New(c Config) (*Slack, error) {
 	opener := slack.New("", slack.OptionAppLevelToken(c.AppToken), slack.OptionAPIURL(address.String()),
 		slack.OptionHTTPClient(&http.Client{Transport: s.opening}))
 	s.link = &link{log: c.Log, appToken: appToken, timing: timing, opener: opener, opening: s.opening, alarm: c.Alarm}
-	s.directory = newDirectory(s.api)
+	s.directory = newDirectory(s.api, s.me)
 	s.progress = newProgress(s)
 	return s, nil
 }
@@ -210,6 +233,9 @@ func (s *Slack) Abilities() bot.Abilities {
 // waits out. It returns after everything it began has ended.
 func (s *Slack) Listen(ctx context.Context, in bot.Receiver) error {
 	ctx, stop := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.receiver = in
+	s.mu.Unlock()
 	defer func() {
 		stop()
 		s.lanes.wait()
@@ -251,7 +277,7 @@ func (s *Slack) introduce(ctx context.Context) error {
 		who, err := s.api.AuthTestContext(ctx)
 		if err == nil {
 			s.mu.Lock()
-			s.self = self{who.TeamID, who.UserID, who.BotID}
+			s.self = self{who.TeamID, who.UserID, who.BotID, who.EnterpriseID}
 			s.mu.Unlock()
 			return nil
 		}
@@ -301,10 +327,3 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func personID(team, user string) agent.PersonID { return agent.PersonID("slack:" + team + ":" + user) }
-
-// person is somebody as far as the directory knows them.
-func (s *Slack) person(ctx context.Context, team, user string) agent.Person {
-	p := agent.Person{ID: personID(team, user)}
-	p.Name, p.Zone = s.directory.lookup(ctx, user)
-	return p
-}

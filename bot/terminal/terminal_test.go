@@ -50,6 +50,12 @@ func (e *ear) Schema(string) json.RawMessage { return nil }
 
 func (e *ear) Weigh(context.Context, bot.Event) (*agent.Objection, error) { return nil, nil }
 
+func (e *ear) Overview(context.Context, agent.Person, bot.Standing) (bot.Overview, error) {
+	return bot.Overview{}, nil
+}
+
+func (e *ear) Renew(context.Context, agent.Person) error { return nil }
+
 func (e *ear) texts() []string {
 	texts := make([]string, len(e.events))
 	for i, event := range e.events {

@@ -58,8 +58,15 @@ type office struct {
 // newOffice makes an office in which nothing runs yet.
 func newOffice(t *testing.T, script func(int, modeltest.ChatRequest) modeltest.Reply, config string) *office {
 	t.Helper()
+	return newOfficeWith(t, slacktest.Options{}, script, config)
+}
+
+// newOfficeWith makes one whose Slack behaves in some way.
+func newOfficeWith(t *testing.T, options slacktest.Options, script func(int, modeltest.ChatRequest) modeltest.Reply, config string) *office {
+	t.Helper()
 	o := &office{T: t, model: modeltest.NewServer(t, script)}
-	o.slack = slacktest.New(slacktest.Options{Ping: 50 * time.Millisecond, Trigger: time.Minute})
+	options.Ping, options.Trigger = 50*time.Millisecond, time.Minute
+	o.slack = slacktest.New(options)
 	t.Cleanup(o.slack.Close)
 	for _, u := range []slacktest.User{{ID: ann, Name: "Ann", Zone: "Europe/Berlin"}, {ID: bob, Name: "Bob", Zone: "UTC"}, {ID: eve, Name: "Eve"}} {
 		o.slack.AddUser(u)

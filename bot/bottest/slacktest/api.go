@@ -1,6 +1,7 @@
 package slacktest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -56,6 +57,8 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, method string) {
 	case fault != nil && fault.Error != "":
 		out = failure(fault.Error)
 	case fault != nil && !fault.Done && (fault.Hang || fault.Status > 0 || fault.RetryAfter > 0):
+	case method == "apps.connections.open" && token == "Bearer "+BotToken, method != "apps.connections.open" && strings.TrimPrefix(token, "Bearer ") == AppToken:
+		out = failure("not_allowed_token_type")
 	case method == "apps.connections.open" && token != "Bearer "+AppToken, method != "apps.connections.open" && token != BotToken && token != "Bearer "+BotToken:
 		out = failure("invalid_auth")
 	default:
@@ -172,8 +175,22 @@ func (s *Server) do(c Call) answer {
 		return s.react(c)
 	case "views.open":
 		return s.openView(c)
+	case "views.publish":
+		return s.publish(c)
 	case "assistant.threads.setStatus":
-		return answer{}
+		return s.setStatus(c)
+	case "assistant.threads.setSuggestedPrompts":
+		return s.suggest(c)
+	case "assistant.threads.setTitle":
+		return s.setTitle(c)
+	case "agents.sessions.setStatus":
+		return s.setSession(c)
+	case "chat.startStream":
+		return s.startStream(c)
+	case "chat.appendStream":
+		return s.appendStream(c)
+	case "chat.stopStream":
+		return s.stopStream(c)
 	case "files.info":
 		return s.filesInfo(c.Form.Get("file"))
 	case "files.getUploadURLExternal":
@@ -189,10 +206,17 @@ func (s *Server) usersInfo(id string) answer {
 	if !ok {
 		return failure("user_not_found")
 	}
-	return answer{"user": map[string]any{
-		"id": u.ID, "team_id": u.Team, "name": strings.ToLower(u.Name), "real_name": u.Name, "tz": u.Zone,
-		"profile": map[string]any{"display_name": u.Name, "real_name": u.Name},
-	}}
+	return answer{"user": u.json()}
+}
+
+// json is a person as Slack tells of them.
+func (u User) json() map[string]any {
+	return map[string]any{
+		"id": u.ID, "team_id": u.Team, "name": strings.ToLower(u.Name), "real_name": u.Name, "tz": u.Zone, "locale": cmp.Or(u.Locale, "en-US"),
+		"is_bot": u.Bot, "is_restricted": u.Guest, "is_stranger": u.Stranger,
+		"enterprise_user": map[string]any{"enterprise_id": u.Enterprise},
+		"profile":         map[string]any{"display_name": u.Name, "real_name": u.Name},
+	}
 }
 
 // place finds the channel of a call. A person's id stands for their direct messages.
@@ -207,6 +231,8 @@ func (s *Server) place(c Call) (*channel, string) {
 		return nil, "channel_not_found"
 	case ch.archived:
 		return nil, "is_archived"
+	case !ch.members[BotUser]:
+		return nil, "not_in_channel"
 	}
 	return ch, ""
 }
@@ -216,13 +242,13 @@ func (s *Server) read(c Call) answer {
 	if refusal != "" {
 		return failure(refusal)
 	}
-	thread, oldest := c.Form.Get("ts"), c.Form.Get("oldest")
+	thread, oldest, latest := c.Form.Get("ts"), c.Form.Get("oldest"), c.Form.Get("latest")
 	meta := c.Form.Get("include_all_metadata") == "true" || c.Form.Get("include_all_metadata") == "1"
 	var out []map[string]any
 	for _, m := range ch.messages {
 		inThread := thread != "" && (m.TS == thread || m.Thread == thread)
 		atTop := thread == "" && (m.Thread == "" || m.Thread == m.TS)
-		if m.For == "" && (inThread || atTop) && m.TS >= oldest {
+		if m.For == "" && (inThread || atTop) && m.TS >= oldest && (latest == "" || m.TS <= latest) {
 			out = append(out, m.json(meta))
 		}
 	}
@@ -268,6 +294,9 @@ func (s *Server) postMessage(c Call) answer {
 		ch.messages = append(ch.messages, m)
 		ts = m.TS
 	}
+	if only == "" {
+		delete(s.statuses, spot{ch.id, c.Form.Get("thread_ts")})
+	}
 	return answer{"channel": ch.id, "ts": ts, "message_ts": ts}
 }
 
@@ -295,6 +324,8 @@ func (s *Server) update(c Call) answer {
 		return failure("message_not_found")
 	case m.User != BotUser:
 		return failure("cant_update_message")
+	case m.Streaming:
+		return failure("streaming_state_conflict")
 	case refusal != "":
 		return failure(refusal)
 	case size(text) > updateText:
@@ -320,6 +351,8 @@ func (s *Server) remove(c Call) answer {
 		return failure("message_not_found")
 	case m.User != BotUser:
 		return failure("cant_delete_message")
+	case m.Streaming:
+		return failure("streaming_state_conflict")
 	}
 	ch.messages = slices.DeleteFunc(ch.messages, func(other *Message) bool { return other == m })
 	return answer{"channel": ch.id, "ts": m.TS}
@@ -356,7 +389,7 @@ func (s *Server) openView(c Call) answer {
 		return failure("invalid_trigger_id")
 	case until.IsZero():
 		return failure("exchanged_trigger_id")
-	case time.Now().After(until):
+	case s.options.Now().After(until):
 		return failure("expired_trigger_id")
 	}
 	raw, _ := json.Marshal(c.JSON["view"])

@@ -13,8 +13,10 @@ const (
 	splitText    = 4_040 // a longer text without blocks becomes several messages
 	updateText   = 4_000
 	mostBlocks   = 50
+	mostHome     = 100
 	allBlocks    = 13_200
 	sectionText  = 3_000
+	headerText   = 150
 	buttonText   = 75
 	valueText    = 2_000
 	idText       = 255
@@ -43,12 +45,13 @@ func readBlocks(raw string, most int) (blocks []Block, refusal string) {
 	if len(blocks) > most {
 		return nil, "invalid_blocks"
 	}
-	total, ids, actions := 0, map[string]bool{}, map[string]bool{}
+	total, ids := 0, map[string]bool{}
 	for _, b := range blocks {
 		if !soundBlock(b) || size(b.BlockID) > idText || b.BlockID != "" && ids[b.BlockID] {
 			return nil, "invalid_blocks"
 		}
 		ids[b.BlockID] = true
+		actions := map[string]bool{} // they must differ within a block
 		if b.Text != nil {
 			total += size(b.Text.Text)
 		}
@@ -63,7 +66,7 @@ func readBlocks(raw string, most int) (blocks []Block, refusal string) {
 			}
 		}
 	}
-	if total > allBlocks {
+	if total > allBlocks && most == mostBlocks {
 		return nil, "msg_blocks_too_long"
 	}
 	return blocks, ""
@@ -108,6 +111,8 @@ func soundBlock(b Block) bool {
 			}
 		}
 		return len(b.Elements) > 0
+	case "header":
+		return b.Text != nil && b.Text.Type == "plain_text" && b.Text.Text != "" && size(b.Text.Text) <= headerText
 	case "divider":
 		return true
 	}

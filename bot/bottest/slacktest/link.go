@@ -522,8 +522,7 @@ func (s *Server) act(user, channel, ts, action string, done func(Element) map[st
 			if e.ActionID != action {
 				continue
 			}
-			trigger = s.number("trigger")
-			s.triggers[trigger] = time.Now().Add(s.options.Trigger)
+			trigger = s.newTrigger()
 			container := map[string]any{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": false}
 			if m.Thread != "" {
 				container["thread_ts"] = m.Thread

@@ -28,6 +28,8 @@ type Message struct {
 	Files     []File
 	For       string // of an ephemeral message: who sees it
 	Edited    bool
+	Streaming bool   // it grows
+	Tasks     []Task // that were streamed into it
 	// First are the blocks that the message had when it was posted.
 	First []Block
 }
@@ -159,6 +161,7 @@ func (s *Server) Messages(id string) []Message {
 	for _, m := range c.messages {
 		one := *m
 		one.Reactions = slices.Clone(m.Reactions)
+		one.Tasks = slices.Clone(m.Tasks)
 		out = append(out, one)
 	}
 	return out

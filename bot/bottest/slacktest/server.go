@@ -37,6 +37,11 @@ type Options struct {
 	Limits bool
 	// Minute is how long a minute of these limits lasts; 1 min. A second is a sixtieth of it.
 	Minute time.Duration
+	// Agent says that the app is declared as an agent, and so has sessions with a Stop button.
+	Agent bool
+	// Unsubscribed says that an agent does not hear of its Stop button, which is not shown then.
+	Unsubscribed bool
+	Now          func() time.Time // the time by which a status ages; time.Now
 }
 
 // Server is a Slack. Its methods may be called concurrently.
@@ -72,12 +77,22 @@ type Server struct {
 	counted   map[string][]time.Time
 	buckets   map[string]*bucket // by channel
 	refused   int
+	statuses  map[spot]status
+	sessions  map[spot]session
+	prompts   map[spot][]Prompt
+	titles    map[spot]string
+	homes     map[string]View // by user
 }
 
 // User is a person.
 type User struct {
 	ID, Name, Zone string
 	Team           string // Team if ""
+	Locale         string // "en-US" if ""
+	Guest          bool
+	Stranger       bool // of another organisation
+	Bot            bool
+	Enterprise     string // the organisation of several workspaces that they belong to
 }
 
 // Call is one call of the Web API.
@@ -113,11 +128,15 @@ func New(o Options) *Server {
 	if o.Minute <= 0 {
 		o.Minute = time.Minute
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s := &Server{
 		options: o, closing: make(chan struct{}), changed: make(chan struct{}), clock: time.Now().UnixMicro(),
 		users: map[string]User{}, channels: map[string]*channel{}, faults: map[string][]Fault{}, tickets: map[string]bool{},
 		triggers: map[string]time.Time{}, uploads: map[string]*uploading{}, attached: map[string]*attached{},
 		counted: map[string][]time.Time{}, buckets: map[string]*bucket{}, acks: map[string]int{},
+		statuses: map[spot]status{}, sessions: map[spot]session{}, prompts: map[spot][]Prompt{}, titles: map[spot]string{}, homes: map[string]View{},
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s

@@ -1,0 +1,87 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+	"nudge/schedule"
+)
+
+// Overview is what one person may see of their own at a glance. Nothing of anybody else's is in it but the calls that wait
+// for this person's decision.
+type Overview struct {
+	Served     bool          // the person is let in; if not, the rest is empty
+	Cards      []agent.Reply // that wait for the person, in the order in which they were asked
+	Heartbeats []Beat        // that wake for the person and have not ended, by name
+	Diary      string        // what is remembered of the person, in a sentence or more
+	Spent      agent.Money   // on the person's present date
+}
+
+// Beat is a heartbeat as its person sees it.
+type Beat struct {
+	Name     string
+	Schedule string    // in words
+	Next     time.Time // in the person's zone; zero when it does not fall due
+	State    string    // "on", or why it is not
+}
+
+// noDiary is what there is to say of a diary that nothing keeps.
+const noDiary = "I keep no diary yet: of you I know your name and time zone, and what stands in our conversations."
+
+// Overview gives what a person may see of their own.
+func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) (Overview, error) {
+	served, err := h.allowed(of.ID, standing)
+	if err != nil || !served {
+		return Overview{}, err
+	}
+	var o Overview
+	err = h.Store.View(ctx, func(tx memory.Tx) (err error) {
+		o = Overview{Served: true, Diary: noDiary}
+		if o.Spent, err = agent.SpentToday(tx, of); err != nil {
+			return err
+		}
+		if o.Heartbeats, err = beatsOf(tx, of); err != nil {
+			return err
+		}
+		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+			if h.agent.MayDecide(w, of.ID) && !(w.Reply.IsOffer() && len(w.Reply.Choices) == 1) {
+				o.Cards = append(o.Cards, w.Reply)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return Overview{}, fmt.Errorf("look up what there is of %s: %w", of.ID, err)
+	}
+	return o, nil
+}
+
+func beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
+	all, err := schedule.List(tx)
+	if err != nil {
+		return nil, err
+	}
+	var beats []Beat
+	for _, b := range all {
+		if b.Ended != "" || !slices.Contains(b.For, string(of.ID)) {
+			continue
+		}
+		next, err := schedule.NextFor(tx, b, of.Zone)
+		if err != nil {
+			return nil, err
+		}
+		beat := Beat{Name: b.Name, Schedule: schedule.Words(b.Cron), Next: next, State: "on"}
+		if b.Paused != "" {
+			beat.State = "paused: " + b.Paused
+		}
+		if !next.IsZero() {
+			beat.Next = next.In(zoneOf(of))
+		}
+		beats = append(beats, beat)
+	}
+	return beats, nil
+}
