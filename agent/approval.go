@@ -328,10 +328,29 @@ func (a *actor) tellDecider(l letter, k *card, d decidedEntry) {
 	if l.Address == "" || slices.Contains(a.showAt(k.cardEntry), l.Address) {
 		return
 	}
+	about := k.about(d)
 	d.Turn, d.Card, d.Tool, d.Arguments = k.Turn, k.Card, k.Tool, nil
 	mark := d.mark()
-	mark.Address = l.Address
+	mark.Told, mark.Address = about, l.Address
 	a.say(mark)
+}
+
+// mostTold is how many bytes an outcome has of what its card asked.
+const mostTold = 300
+
+// about is what a card asked, in short, for its outcome: the arguments that run, or the question.
+func (k cardEntry) about(d decidedEntry) string {
+	text := string(k.Arguments)
+	var q questionArguments
+	switch {
+	case k.Resumes || k.Unknown:
+		return ""
+	case d.Verdict == Edit:
+		text = string(d.Arguments)
+	case k.Question && json.Unmarshal(k.Arguments, &q) == nil:
+		text = q.Question
+	}
+	return clip(text, mostTold)
 }
 
 func (a *actor) refuse(l letter, text string) error {
@@ -362,7 +381,7 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	})
 	for _, at := range a.showAt(k.cardEntry) {
 		mark := d.mark()
-		mark.Run, mark.Arguments, mark.Address = d.Run, nil, at
+		mark.Run, mark.Arguments, mark.Told, mark.Address = d.Run, nil, k.about(d), at
 		a.say(mark)
 	}
 	if k.Resumes {

@@ -62,7 +62,7 @@ type Reply struct {
 
 	Decision Verdict `json:"decision,omitempty"` // decided
 	By       string  `json:"by,omitempty"`       // decided
-	Told     string  `json:"told,omitempty"`     // decided: what the notify card tells
+	Told     string  `json:"told,omitempty"`     // decided: what the notify card tells, or in short what the card asked
 
 	// Always is until when the same call may run unasked: of an approval, if that is decided, nil where it cannot be; of a
 	// decided mark, as it was.

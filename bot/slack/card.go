@@ -174,7 +174,7 @@ func clock(t time.Time) string {
 	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time}|%s>", t.Unix(), t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// outcome is what a card says after it was decided: what, by whom, and when.
+// outcome is what a card says after it was decided: what, by whom, and when, and in short what it asked.
 func (s *Slack) outcome(r agent.Reply, now time.Time) string {
 	user, isSlack := strings.CutPrefix(r.By, "slack:")
 	until := r.Always
@@ -189,7 +189,22 @@ func (s *Slack) outcome(r agent.Reply, now time.Time) string {
 		user = user[strings.LastIndexByte(user, ':')+1:]
 		text = strings.Replace(text, "by "+escape(r.By), "by <@"+userID(user)+">", 1)
 	}
-	return text + " (" + clock(now) + ")"
+	text += " (" + clock(now) + ")"
+	if r.Told != "" && !r.IsFeedback() {
+		text += "\n" + asked(bot.Visible(r.Told))
+		if r.Decision == agent.AnswerIt {
+			text += " → " + escape(cut(bot.Visible(r.Text), excerptLimit))
+		}
+	}
+	return text
+}
+
+// asked shows what a card asked: arguments as code, in which a backtick is written as JSON can, and a question as words.
+func asked(about string) string {
+	if !strings.HasPrefix(about, "{") || strings.Contains(about, "\n") {
+		return escape(about)
+	}
+	return "`" + strings.ReplaceAll(escape(about), "`", `\u0060`) + "`"
 }
 
 // userID is an id with nothing in it but what an id has.

@@ -29,7 +29,7 @@ func pictures() map[string]agent.Reply {
 		}
 	}
 	decided := func(verdict agent.Verdict, by, text string) agent.Reply {
-		return agent.Reply{Kind: agent.DecidedMark, ID: "k7mn3qx2ab", Tool: "delete_file", Decision: verdict, By: by, Text: text, Address: annsDM}
+		return agent.Reply{Kind: agent.DecidedMark, ID: "k7mn3qx2ab", Tool: "delete_file", Decision: verdict, By: by, Text: text, Address: annsDM, Told: `{"path":"reports/2026/november.md"}`}
 	}
 	all := map[string]agent.Reply{
 		"approval":        card("delete_file", `{"path":"reports/2026/november.md"}`, ""),
@@ -49,6 +49,12 @@ func pictures() map[string]agent.Reply {
 		"expired":         decided(agent.Expire, "", ""),
 		"withdrawn":       decided(agent.Withdrawn, "slack:T0TEST:U0ANN", "not run: the person said: never mind"),
 	}
+	answered := decided(agent.AnswerIt, "slack:T0TEST:U0ANN", "red & <blue>")
+	answered.Tool, answered.Told = "ask_person", "Which colour shall it be?"
+	all["answered"] = answered
+	hidden := all["approved"]
+	hidden.Told = "{\"cmd\":\"`ls` *b* <!channel>\"}"
+	all["approved-code"] = hidden
 	for i := range 30 {
 		many := all["question-many"]
 		many.Choices = append(many.Choices, fmt.Sprintf("server %02d", i))
