@@ -229,6 +229,7 @@ type Erased struct {
 	agent.Erased
 	Told     int // notify cards; what the person said of them goes on
 	Receipts int // where its cards stood on their platforms
+	Kept     int // lines that an adapter had put aside
 	Letters  int // dead letters whose words were blanked
 }
 
@@ -240,7 +241,7 @@ func (e Erased) String() string {
 		thing string
 	}{
 		{e.Entries, "journal line"}, {e.Turns, "turn"}, {len(e.Cards), "card"}, {e.Mail, "waiting message"}, {e.Parcels, "undelivered parcel"},
-		{e.Results, "saved result"}, {e.Rules, "rule"}, {e.Told, "notify card"}, {e.Receipts, "card receipt"}, {e.Letters, "dead letter"},
+		{e.Results, "saved result"}, {e.Rules, "rule"}, {e.Told, "notify card"}, {e.Receipts, "card receipt"}, {e.Kept, "kept line"}, {e.Letters, "dead letter"},
 	} {
 		if of.n > 0 {
 			parts = append(parts, counted(of.n, of.thing))
@@ -312,6 +313,9 @@ func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased)
 		err = eraseReceipts(tx, append(told, removed.Cards...), &removed)
 	}
 	if err == nil {
+		removed.Kept, err = eraseKept(tx, session)
+	}
+	if err == nil {
 		err = blankLetters(tx, session, began, &removed)
 	}
 	if err == nil {
@@ -321,6 +325,31 @@ func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased)
 		return Erased{}, fmt.Errorf("erase what is left of session %s: %w", session, err)
 	}
 	return removed, nil
+}
+
+// TableKept is where an adapter puts aside what nobody was there to see: conversation, a space and a name that is its own →
+// a JSON object with the session that it is of.
+const TableKept = "web_kept"
+
+func eraseKept(tx memory.Tx, session string) (removed int, err error) {
+	kept := tx.Table(TableKept)
+	var keys []string
+	err = kept.Scan(conversationOf(session)+" ", func(key string, data []byte) error {
+		var line struct{ Session string }
+		if err := json.Unmarshal(data, &line); err != nil {
+			return fmt.Errorf("read the line put aside as %s: %w", key, err)
+		}
+		if line.Session == session {
+			keys = append(keys, key)
+		}
+		return nil
+	})
+	for _, key := range keys {
+		if err == nil {
+			err = kept.Delete(key)
+		}
+	}
+	return len(keys), err
 }
 
 func eraseReceipts(tx memory.Tx, cards []string, removed *Erased) error {

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,33 @@ func TestEraseWithACard(t *testing.T) {
 		t.Errorf("there are %d dead letters", total)
 	}
 	s.expect(f, "/approve "+card, "error There is no card "+card+". /approvals lists those that wait.")
+	s.checked()
+}
+
+// TestEraseWhatIsPutAside takes the lines of the session that an adapter had put aside, and no others.
+func TestEraseWhatIsPutAside(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.answered(f, "hello")
+	put := func(conversation, name, session string) {
+		err := s.store.Update(context.Background(), func(tx memory.Tx) error {
+			return tx.Table(bot.TableKept).Put(conversation+" "+name, []byte(`{"kind":"notice","session":"`+session+`","text":"x"}`))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(annHome, "1", annHome)
+	put(annHome, "2", annHome+"~2")
+	put(annHome, "3", "")
+	put(annHome+":thread", "4", annHome+":thread")
+	put(bobHome, "5", bobHome)
+	if got := s.answered(f, "/sessions erase 1 yes"); !strings.Contains(got, "1 kept line") {
+		t.Errorf("erased: %q", got)
+	}
+	want := []string{annHome + " 2", annHome + " 3", annHome + ":thread 4", bobHome + " 5"}
+	if got := s.rows(bot.TableKept); !slices.Equal(got, want) {
+		t.Errorf("left are %q", got)
+	}
 	s.checked()
 }
 

@@ -11,9 +11,6 @@ import (
 	"nudge/memory"
 )
 
-// tableKept holds what was said while no tab was open and no journal tells: conversation and parcel → line.
-const tableKept = "web_kept"
-
 // mostKept is how many lines of one conversation are kept; older ones go first.
 const mostKept = 50
 
@@ -24,7 +21,8 @@ func isKept(r agent.Reply) bool {
 
 func keptPrefix(address string) string { return address + " " }
 
-// keep puts a reply aside for the next tab. The caller holds the gate.
+// keep puts a reply aside for the next tab, under its conversation and parcel: it was said while no tab was open, and no
+// journal tells it. The caller holds the gate.
 func (s *Server) keep(ctx context.Context, c *conversation, d bot.Delivery) error {
 	l := lineOf(d.Reply, d.Key)
 	at := time.Now().UTC()
@@ -35,7 +33,7 @@ func (s *Server) keep(ctx context.Context, c *conversation, d bot.Delivery) erro
 	}
 	c.kept = true
 	err = s.Store.Update(ctx, func(tx memory.Tx) error {
-		table := tx.Table(tableKept)
+		table := tx.Table(bot.TableKept)
 		var keys []string
 		err := table.Scan(keptPrefix(c.address), func(key string, _ []byte) error {
 			keys = append(keys, key)
@@ -62,7 +60,7 @@ func (s *Server) keep(ctx context.Context, c *conversation, d bot.Delivery) erro
 // keptLines are those put aside for a conversation, oldest first.
 func keptLines(tx memory.Tx, address string) ([]line, error) {
 	var lines []line
-	err := tx.Table(tableKept).Scan(keptPrefix(address), func(key string, data []byte) error {
+	err := tx.Table(bot.TableKept).Scan(keptPrefix(address), func(key string, data []byte) error {
 		var l line
 		if err := json.Unmarshal(data, &l); err != nil {
 			return fmt.Errorf("read the kept line %s: %w", key, err)
@@ -80,7 +78,7 @@ func (s *Server) forgetKept(ctx context.Context, c *conversation) {
 	}
 	err := s.Store.Update(ctx, func(tx memory.Tx) error {
 		var keys []string
-		table := tx.Table(tableKept)
+		table := tx.Table(bot.TableKept)
 		err := table.Scan(keptPrefix(c.address), func(key string, _ []byte) error {
 			keys = append(keys, key)
 			return nil
