@@ -268,11 +268,12 @@ func newHarness(b *testing.B, p *provider, priced bool) *harness {
 	return h
 }
 
-// turn says something in a session and waits for the end of its turn. With several at once, what ends them all is waited for.
-func (h *harness) turn(name string, n int, text string) error {
+// turn says something in a thread of a person's, which begins a turn.
+func (h *harness) turn(name, thread string, n int, text string) error {
 	who := agent.Person{ID: agent.PersonID("terminal:" + name), Name: name}
+	at := who.ID.Home() + ":" + thread
 	_, err := h.agent.Receive(context.Background(), agent.Message{
-		Keys: []string{fmt.Sprint(name, "-", n)}, ID: fmt.Sprint(n), Session: who.ID.Home(), Address: who.ID.Home(),
+		Keys: []string{fmt.Sprint(at, "-", n)}, ID: fmt.Sprint(n), Session: at, Address: at,
 		Provenance: agent.Human, From: who, At: time.Now(), Text: text,
 	})
 	return err
@@ -295,15 +296,16 @@ func median(times []time.Duration) time.Duration {
 
 // BenchmarkTurn makes one durable turn of three steps, two of them with a tool, in four ways in turns, so that a busy
 // machine is as unfair to each: with a model that costs nothing, against the bare floor, and with one that has a price,
-// against the floor that pays. Each turn has a session of its own. Times are medians of wall minus model.
+// against the floor that pays. Each turn has a session of its own, a thread of one person's. Times are medians of wall minus
+// model.
 func BenchmarkTurn(b *testing.B) {
 	p := newProvider(b)
 	free, priced := newHarness(b, p, false), newHarness(b, p, true)
 	const text = "do it again and again"
 	floors := []*floor{{open(b), p.Client(), p.URL, false}, {open(b), p.Client(), p.URL, true}}
 	ways := []func(n int) error{
-		func(n int) error { return errors.Join(free.turn(fmt.Sprint("p", n), n, text), free.rest()) },
-		func(n int) error { return errors.Join(priced.turn(fmt.Sprint("p", n), n, text), priced.rest()) },
+		func(n int) error { return errors.Join(free.turn("ann", fmt.Sprint(n), n, text), free.rest()) },
+		func(n int) error { return errors.Join(priced.turn("ann", fmt.Sprint(n), n, text), priced.rest()) },
 		func(n int) error { return floors[0].turn(fmt.Sprint("s", n), text, &[]chatMessage{}) },
 		func(n int) error { return floors[1].turn(fmt.Sprint("s", n), text, &[]chatMessage{}) },
 	}
@@ -370,7 +372,7 @@ func BenchmarkMessages(b *testing.B) {
 			began := time.Now()
 			if i < len(harnesses) {
 				h := harnesses[i]
-				round(func(s int) error { return h.turn(fmt.Sprint("p", s, "-", n/20), n, "hello") })
+				round(func(s int) error { return h.turn(fmt.Sprint("p", s), fmt.Sprint(n/20), n, "hello") })
 				if err := h.rest(); err != nil {
 					b.Fatal(err)
 				}
@@ -399,7 +401,7 @@ func BenchmarkLongSession(b *testing.B) {
 		var at [2][]time.Duration
 		for n := 1; n <= 420; n++ {
 			model, began := p.worked.Load(), time.Now()
-			if err := errors.Join(h.turn("ann", n, "hello"), h.rest()); err != nil {
+			if err := errors.Join(h.turn("ann", "1", n, "hello"), h.rest()); err != nil {
 				b.Fatal(err)
 			}
 			switch took := time.Since(began) - time.Duration(p.worked.Load()-model); {
