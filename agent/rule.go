@@ -16,8 +16,8 @@ import (
 
 // A rule lets one exact call run without a card: the same tool with the same canonical arguments, for the one person who
 // said so on a card of that very call. It holds in their direct conversations, in turns that they began themselves, and only
-// where they would be the one to decide: a stricter policy, a heartbeat and a shared conversation ask as ever. What else the
-// call depends on is part of it as well, so that a rule ends by itself when that changes.
+// where they would be the one to decide: a stricter policy, a heartbeat, a shared conversation and a tool that is asked about
+// each time ask as ever. What else the call depends on is part of it as well, so that a rule ends by itself when that changes.
 
 // RuleTime is for how long a rule holds, from when the card was asked with which it is saved.
 const RuleTime = 30 * 24 * time.Hour
@@ -80,7 +80,7 @@ func (t *turn) ruled() bool {
 
 // offersRule puts the rule that may be saved with a card onto it, where there may be one.
 func (a *actor) offersRule(k *cardEntry, tool *Tool, in Invocation) {
-	if k.Policy != PolicyAsk || k.Question || k.Parked || k.Unknown || !a.state.turn.ruled() || len(k.Arguments) > MaxRule {
+	if k.Policy != PolicyAsk || tool.EachTime || k.Question || k.Parked || k.Unknown || !a.state.turn.ruled() || len(k.Arguments) > MaxRule {
 		return
 	}
 	k.Rule, k.Until = a.lasting(tool, in), now().Add(RuleTime)
@@ -89,7 +89,7 @@ func (a *actor) offersRule(k *cardEntry, tool *Tool, in Invocation) {
 // ruleFor is the rule that lets a call run about which its person would be asked; nil when there is none.
 func (a *actor) ruleFor(c *call) (*Rule, error) {
 	t := a.state.turn
-	if !t.ruled() {
+	if !t.ruled() || c.tool.EachTime {
 		return nil, nil
 	}
 	key := ruleKey(t.person.ID, a.lasting(c.tool, a.invocation(c, c.arguments)))

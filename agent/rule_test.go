@@ -161,6 +161,26 @@ func TestAlwaysAllowsOneExactCall(t *testing.T) {
 	}
 }
 
+// TestAskedEachTime asks about a tool that is to be asked about each time, whatever rule there was of before.
+func TestAskedEachTime(t *testing.T) {
+	d := &deeds{}
+	tool := d.tool("delete", agent.Effectful, agent.PolicyAsk)
+	w, _ := fresh(t, asked, tool)
+	allowed(t, w, `delete {"x":"a"}`)
+	tool.EachTime = true
+	w.Config.Tools = []agent.Tool{tool}
+	w.Restart()
+	w.Say(`delete {"x":"a"}`)
+	cards := agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 1 || cards[0].Always != nil || d.count("delete") != 1 {
+		t.Fatalf("it ran %d times, and the cards are %+v", d.count("delete"), cards)
+	}
+	w.Decide(cards[0].ID, agent.Always, "")
+	if said := w.Rest(); len(agenttest.Only(said, agent.Fault)) != 1 || d.count("delete") != 1 {
+		t.Errorf("decided always, it ran %d times and says %s", d.count("delete"), agenttest.Lines(said))
+	}
+}
+
 // TestRulesAreNotOffered shows the cards about which nobody may decide always, however they ask for it.
 func TestRulesAreNotOffered(t *testing.T) {
 	d := &deeds{}

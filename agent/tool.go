@@ -58,6 +58,8 @@ type Spec struct {
 	Policy      Policy        // PolicyNo when empty
 	Place       Place         // where it is offered
 	Timeout     time.Duration // of one call; 0 means the configured tool_timeout
+	// EachTime says that every call that is asked about is asked about anew: no rule lets one run without a card.
+	EachTime bool
 	// EndsTurn says that a call that does not fail ends the turn: its result is the answer in words, its checked arguments
 	// are the answer as data.
 	EndsTurn bool

@@ -57,6 +57,8 @@ func (c Config) create() agent.Tool {
 			Effect: agent.Idempotent,
 			Policy: agent.PolicyAsk,
 			Place:  agent.WithPerson,
+			// The card shows when it would wake, which is different at each call.
+			EachTime: true,
 		},
 		Judge: func(in agent.Invocation) (agent.Policy, string, error) {
 			h, _, err := c.read(in)

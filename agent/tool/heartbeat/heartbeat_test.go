@@ -83,6 +83,9 @@ func TestAlwaysAsked(t *testing.T) {
 	if policy != agent.PolicyAsk || err != nil {
 		t.Errorf("policy %s, error %v", policy, err)
 	}
+	if !create.EachTime {
+		t.Error("a rule could make heartbeats without a card")
+	}
 	if create.Place != agent.WithPerson {
 		t.Error("a heartbeat could make heartbeats")
 	}
