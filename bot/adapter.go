@@ -131,6 +131,23 @@ const (
 	Unknown                   // the platform did not say
 )
 
+// String is a standing in words.
+func (s Standing) String() string {
+	switch s {
+	case Member:
+		return "a member"
+	case Guest:
+		return "a guest"
+	case Outsider:
+		return "of another organisation"
+	case Automaton:
+		return "a bot"
+	case Unknown:
+		return "not told by the platform"
+	}
+	return fmt.Sprintf("standing %d", int(s))
+}
+
 // Admission is what became of an event.
 type Admission int
 

@@ -14,18 +14,19 @@ import (
 )
 
 // CardText is what a card says, whole, in plain text: for platforms and people without buttons, and for the text that a
-// message with buttons carries besides them. Nothing in it is hidden: characters that are not seen are written out.
-func CardText(r agent.Reply) string {
+// message with buttons carries besides them. Nothing in it is hidden: characters that are not seen are written out. Commands
+// stand in it as they are typed where slash is [Abilities.Slash].
+func CardText(r agent.Reply, slash string) string {
 	var b strings.Builder
 	if r.IsOffer() {
-		return Visible(r.Text) + offered(r)
+		return Visible(r.Text) + offered(r, slash)
 	}
 	if r.Kind == agent.Ask {
 		fmt.Fprintf(&b, "%s", Visible(r.Text))
 		for i, choice := range r.Choices {
 			fmt.Fprintf(&b, "\n  %d) %s", i+1, strings.ReplaceAll(Visible(choice), "\n", `\u{A}`))
 		}
-		fmt.Fprintf(&b, "\nReply here, or: /answer %s your words", r.ID)
+		fmt.Fprintf(&b, "\nReply here, or: %s %s your words", spelled(slash, "answer"), r.ID)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "May I run %s?", r.Tool)
@@ -37,12 +38,13 @@ func CardText(r agent.Reply) string {
 	if r.Expires != nil {
 		fmt.Fprintf(&b, " until %s", r.Expires.Local().Format(time.DateTime))
 	}
-	fmt.Fprintf(&b, ".  /approve %s   /deny %s [reason]", r.ID, r.ID)
+	approve, deny := spelled(slash, "approve"), spelled(slash, "deny")
+	fmt.Fprintf(&b, ".  %s %s   %s %s [reason]", approve, r.ID, deny, r.ID)
 	if !r.Parked {
-		fmt.Fprintf(&b, "   /edit %s {arguments}", r.ID)
+		fmt.Fprintf(&b, "   %s %s {arguments}", spelled(slash, "edit"), r.ID)
 	}
 	if r.Always != nil {
-		fmt.Fprintf(&b, "\n/approve %s always: from now on %s.", r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
+		fmt.Fprintf(&b, "\n%s %s always: from now on %s.", approve, r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
 	}
 	return b.String()
 }
@@ -67,11 +69,12 @@ func RuleText(r agent.Rule) string {
 }
 
 // offered are the commands that stand for the choices of an offer: the first approves it, the second does not.
-func offered(r agent.Reply) string {
+func offered(r agent.Reply, slash string) string {
+	approve, deny := spelled(slash, "approve"), spelled(slash, "deny")
 	if len(r.Choices) == 1 {
-		return fmt.Sprintf("  (/approve %s)", r.ID)
+		return fmt.Sprintf("  (%s %s)", approve, r.ID)
 	}
-	return fmt.Sprintf("\n%s: /approve %s   %s: /deny %s", r.Choices[0], r.ID, r.Choices[1], r.ID)
+	return fmt.Sprintf("\n%s: %s %s   %s: %s %s", r.Choices[0], approve, r.ID, r.Choices[1], deny, r.ID)
 }
 
 // indented is an object a line for each value, with nothing escaped that JSON does not demand.

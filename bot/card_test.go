@@ -58,7 +58,7 @@ func TestCardHidesNothing(t *testing.T) {
 		{"the very long", strings.Repeat("b", 20_000) + " end", []string{strings.Repeat("b", 20_000) + " end"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := bot.CardText(shellCard(test.cmd))
+			got := bot.CardText(shellCard(test.cmd), "/")
 			for _, part := range append(test.want, "May I run shell?", `"cmd": `, "slack:T1:U1 may decide", "/approve c1", "/deny c1", "/edit c1") {
 				if !strings.Contains(got, part) {
 					t.Errorf("%.100q is not in %.300q", part, got)
@@ -75,14 +75,14 @@ func TestCardHidesNothing(t *testing.T) {
 func TestCardShowsEveryArgument(t *testing.T) {
 	r := shellCard("")
 	r.Arguments = json.RawMessage(`{"bcc":["evil@x.test"],"n":12345678901234567890.10,"deep":{"k\u200b":[{"x":null}]},"body":"` + strings.Repeat("b", 3000) + `"}`)
-	got := bot.CardText(r)
+	got := bot.CardText(r, "/")
 	for _, part := range []string{`"evil@x.test"`, "12345678901234567890.10", `"k\u{200B}"`, `"x": null`, strings.Repeat("b", 3000)} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%.60q is not on the card:\n%.400s", part, got)
 		}
 	}
 	r.Arguments = json.RawMessage("{\"cut\": \"o\u202eff")
-	if got := bot.CardText(r); !strings.Contains(got, `{"cut": "o\u{202E}ff`) {
+	if got := bot.CardText(r, "/"); !strings.Contains(got, `{"cut": "o\u{202E}ff`) {
 		t.Errorf("arguments that are no JSON are shown as %q", got)
 	}
 }
@@ -91,13 +91,13 @@ func TestCardSaysUntilWhenAndWhy(t *testing.T) {
 	until := time.Date(2026, 12, 1, 9, 0, 0, 0, time.Local)
 	r := shellCard("ls")
 	r.Expires, r.Text, r.MayDecide = &until, "- old\n+ new\u200b", []string{"ann", "bob"}
-	got := bot.CardText(r)
+	got := bot.CardText(r, "/")
 	if !strings.Contains(got, "\n- old\n+ new\\u{200B}\nann, bob may decide until 2026-12-01 09:00:00.") {
 		t.Errorf("the card says %q", got)
 	}
 	ask := agent.Reply{Kind: agent.Ask, ID: "q1", Text: "Which\u202e one?", Choices: []string{"red\n  2) gold", "green"}}
 	want := "Which\\u{202E} one?\n  1) red\\u{A}  2) gold\n  2) green\nReply here, or: /answer q1 your words"
-	if got := bot.CardText(ask); got != want {
+	if got := bot.CardText(ask, "/"); got != want {
 		t.Errorf("the question says %q, want %q", got, want)
 	}
 }
@@ -186,7 +186,7 @@ func TestVisible(t *testing.T) {
 func TestDifferentCallsDifferentCards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, other := odd().Draw(t, "one"), odd().Draw(t, "other")
-		cards := []string{bot.CardText(shellCard(one)), bot.CardText(shellCard(other))}
+		cards := []string{bot.CardText(shellCard(one), "/"), bot.CardText(shellCard(other), "/")}
 		if (one == other) != (cards[0] == cards[1]) {
 			t.Fatalf("%q and %q are shown as\n%s\n%s", one, other, cards[0], cards[1])
 		}

@@ -63,7 +63,12 @@ var commandWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
 // word is a command as it is typed in a conversation.
 func (h *Hub) word(address, command string) string {
-	if slash := h.slash(address); slash != "" {
+	return spelled(h.slash(address), command)
+}
+
+// spelled is a command as it is typed where [Abilities.Slash] is slash.
+func spelled(slash, command string) string {
+	if slash != "" {
 		return slash + command
 	}
 	return "nudge " + command
@@ -223,9 +228,10 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 	}
 	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		var lines []string
+		slash := h.slash(e.Address)
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			if w.Person == e.From.ID || h.agent.MayDecide(w, e.From.ID) {
-				lines = append(lines, CardText(w.Reply))
+				lines = append(lines, CardText(w.Reply, slash))
 			}
 			return nil
 		})

@@ -301,6 +301,21 @@ func TestTwoCards(t *testing.T) {
 	}
 }
 
+// TestCardsNameCommandsAsTheyAreTyped lists a card where commands begin with a slash, and where they begin with a word.
+func TestCardsNameCommandsAsTheyAreTyped(t *testing.T) {
+	for slash, want := range map[string]string{"/": "/", "": "nudge "} {
+		s, f := newStage(t, slash)
+		s.answered(f, "erase it")
+		id := s.card(f)
+		got := s.answered(f, want+"approvals")
+		for _, command := range []string{"approve " + id, "deny " + id, "edit " + id} {
+			if !strings.Contains(got, want+command) || slash == "" && strings.Contains(got, "/"+command) {
+				t.Errorf("with %q before commands, the card says %q", slash, got)
+			}
+		}
+	}
+}
+
 // TestCardForAForm gives a card while it waits, and not after.
 func TestCardForAForm(t *testing.T) {
 	s, f := newStage(t, "/")

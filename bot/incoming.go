@@ -56,7 +56,7 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 		return 0, err
 	}
 	if !served {
-		h.Log.Warn("refused somebody who is not let in", "person", e.From.ID, "standing", e.Standing)
+		h.Log.Warn("refused somebody who is not let in; allow in [access] says who is", "person", e.From.ID, "standing", e.Standing)
 		return Refused, nil
 	}
 	text := strings.TrimSpace(e.Text)

@@ -108,7 +108,7 @@ func (h *Hub) bury(it *item, reason error) {
 		Conversation: it.reply.Address, Kind: it.reply.Kind, Text: it.reply.Text, Reason: reasonOf(reason), At: time.Now().UTC(),
 	}
 	if it.reply.IsCard() {
-		letter.Text = CardText(it.reply)
+		letter.Text = CardText(it.reply, h.slash(it.reply.Address))
 	}
 	told := false
 	kept := h.keep("keep what was given up", func(tx memory.Tx) (err error) {

@@ -120,7 +120,7 @@ func (p *plain) show(d bot.Delivery) {
 	p.keys[d.Key] = true
 	switch d.Kind {
 	case agent.Approval, agent.Ask:
-		p.lines = append(p.lines, Line{Text: bot.CardText(d.Reply), Card: &Card{ID: d.ID, Open: true}})
+		p.lines = append(p.lines, Line{Text: bot.CardText(d.Reply, "/"), Card: &Card{ID: d.ID, Open: true}})
 	case agent.Notify:
 		p.lines = append(p.lines, Line{Text: d.Text, Card: &Card{ID: d.ID, Open: true}})
 	case agent.DecidedMark:

@@ -137,7 +137,7 @@ func body(r agent.Reply) string {
 	if r.IsOffer() || !slices.ContainsFunc(r.Choices, func(choice string) bool { return shortened(r, choice) }) {
 		return bot.Visible(r.Text)
 	}
-	text := bot.CardText(r)
+	text := bot.CardText(r, "")
 	if at := strings.LastIndex(text, "\nReply here, or:"); at > 0 {
 		return text[:at]
 	}

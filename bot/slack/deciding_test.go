@@ -71,7 +71,7 @@ func TestCards(t *testing.T) {
 			t.Errorf("the card does not show %q:\n%s", part, m.Shown())
 		}
 	}
-	if got := html.UnescapeString(m.Text); got != bot.CardText(r) || strings.Contains(m.Text, "<") {
+	if got := html.UnescapeString(m.Text); got != bot.CardText(r, "") || strings.Contains(m.Text, "<") {
 		t.Errorf("the text of the card is %q", m.Text)
 	}
 	for _, b := range m.Buttons() {
@@ -109,13 +109,13 @@ func TestLongCards(t *testing.T) {
 	r := approval(annsDM)
 	r.ID, r.Arguments = "long", json.RawMessage(`{"text":"`+strings.Repeat("b", 4_000)+`"}`)
 	d.ask(r)
-	if d.server.File("card-long.txt") != bot.CardText(r) {
+	if d.server.File("card-long.txt") != bot.CardText(r, "") {
 		t.Error("a card that is longer than a message is no file")
 	}
 	r.ID, r.Arguments = "huge", json.RawMessage(`{"text":"`+strings.Repeat("b", 20_000)+`"}`)
 	channel, ts := d.ask(r)
 	m, _ := d.server.Message(channel, ts)
-	if d.server.File("card-huge.txt") != bot.CardText(r) || !strings.Contains(m.Shown(), "card-huge.txt") || !strings.Contains(m.Text, "card-huge.txt") || len(m.Buttons()) != 3 {
+	if d.server.File("card-huge.txt") != bot.CardText(r, "") || !strings.Contains(m.Shown(), "card-huge.txt") || !strings.Contains(m.Text, "card-huge.txt") || len(m.Buttons()) != 3 {
 		t.Errorf("a huge card stands there as %q", m.Shown())
 	}
 	for _, c := range d.server.Calls("chat.postMessage") {
@@ -134,7 +134,7 @@ func TestRefusedBlocksBecomeText(t *testing.T) {
 	d.server.Fail("chat.postMessage", slacktest.Fault{Error: "invalid_blocks"})
 	r := approval(annsDM)
 	channel, ts := d.ask(r)
-	if m, _ := d.server.Message(channel, ts); html.UnescapeString(m.Text) != bot.CardText(r) || len(m.Blocks) != 0 {
+	if m, _ := d.server.Message(channel, ts); html.UnescapeString(m.Text) != bot.CardText(r, "") || len(m.Blocks) != 0 {
 		t.Errorf("the card stands there as %+v", m)
 	}
 }

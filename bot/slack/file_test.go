@@ -321,7 +321,7 @@ func TestLongAnswersWhereNoFileMayBeUploaded(t *testing.T) {
 			}
 		}
 		m, _ := d.server.Message(channel, ts)
-		if visible(html.UnescapeString(above)) != visible(bot.CardText(r)) || len(m.Buttons()) != 3 || !strings.Contains(m.Shown(), "in the messages above") {
+		if visible(html.UnescapeString(above)) != visible(bot.CardText(r, "")) || len(m.Buttons()) != 3 || !strings.Contains(m.Shown(), "in the messages above") {
 			t.Errorf("after %s of %s a huge card has %d characters above it, and says %q", c.fault.Error, c.step, len(above), m.Shown())
 		}
 	}

@@ -121,7 +121,7 @@ func (s *Slack) homeWaiting(cards []agent.Reply, decided string) []slack.Block {
 func (s *Slack) homeCard(card agent.Reply) []slack.Block {
 	where := slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, "asked in "+whereabouts(card.Address), false, true))
 	_, here := parsePlace(card.Address)
-	if text := bot.CardText(card); !here || length(text) > sectionLimit {
+	if text := bot.CardText(card, ""); !here || length(text) > sectionLimit {
 		return []slack.Block{section(cut(text, excerptLimit)), section("It can be decided where it stands."), where}
 	}
 	card.Address = homePrefix + card.ID + " " + card.Address

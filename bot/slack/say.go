@@ -191,7 +191,7 @@ func (s *Slack) post(ctx context.Context, channel, thread string, m mark, p post
 
 // card posts a card with its buttons. Its text is the whole card as well.
 func (s *Slack) card(ctx context.Context, p place, d bot.Delivery) (string, error) {
-	whole, rest := bot.CardText(d.Reply), ""
+	whole, rest := bot.CardText(d.Reply, ""), ""
 	text := escape(whole)
 	var posts []post
 	if length(whole) > cardLimit {

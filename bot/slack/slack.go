@@ -149,11 +149,14 @@ var _ bot.Adapter = (*Slack)(nil)
 
 const defaultAPI = "https://slack.com/api/"
 
-// New returns an adapter that does nothing yet. It refuses tokens that are missing or mixed up and an address that is none.
+// New returns an adapter that does nothing yet. It refuses tokens that are missing, mixed up or of a person, and an address that is none.
 func New(c Config) (*Slack, error) {
 	botToken, appToken := named("the bot token", c.BotTokenFrom), named("the app token", c.AppTokenFrom)
 	if c.BotToken == "" || strings.HasPrefix(c.BotToken, "xapp-") {
 		return nil, fmt.Errorf("set up slack: %s is missing, or is the app token; a bot token begins with xoxb-", botToken)
+	}
+	if strings.HasPrefix(strings.TrimPrefix(c.BotToken, "xoxe."), "xoxp-") {
+		return nil, fmt.Errorf("set up slack: %s is a user token, with which Nudge would speak as that person; the bot token, under OAuth & Permissions, begins with xoxb-", botToken)
 	}
 	if c.AppToken == "" || strings.HasPrefix(c.AppToken, "xox") {
 		return nil, fmt.Errorf("set up slack: %s is missing, or is a bot or user token; an app token begins with xapp-", appToken)

@@ -398,6 +398,8 @@ func TestNewRefuses(t *testing.T) {
 		{Config{BotToken: "xoxb-1", AppTokenFrom: "APP"}, "the app token from APP is missing"},
 		{Config{AppToken: "xapp-1", AppTokenFrom: "APP"}, "the bot token is missing"},
 		{Config{BotToken: "xapp-1", AppToken: "xoxb-1"}, "the bot token is missing, or is the app token"},
+		{Config{BotToken: "xoxp-1", AppToken: "xapp-1"}, "the bot token is a user token"},
+		{Config{BotToken: "xoxe.xoxp-1", AppToken: "xapp-1"}, "the bot token is a user token"},
 		{Config{BotToken: "xoxb-1", AppToken: "xoxb-1"}, "the app token is missing, or is a bot or user token"},
 		{Config{BotToken: "xoxb-1", AppToken: "xapp-1", APIURL: "slack.com/api"}, `"slack.com/api" is not the address`},
 		{Config{BotToken: "xoxb-1", AppToken: "xapp-1", APIURL: "ftp://slack.com/"}, `"ftp://slack.com/" is not the address`},

@@ -113,7 +113,7 @@ func (r *rig) take(line string) {
 	switch said.Kind {
 	case agent.Approval, agent.Ask:
 		if r.card(said.ID) == nil {
-			r.lines = append(r.lines, bottest.Line{Text: bot.CardText(said), Card: &bottest.Card{ID: said.ID, Open: true}})
+			r.lines = append(r.lines, bottest.Line{Text: bot.CardText(said, "/"), Card: &bottest.Card{ID: said.ID, Open: true}})
 		}
 	case agent.Notify:
 		r.lines = append(r.lines, bottest.Line{Text: said.Text, Card: &bottest.Card{ID: said.ID, Open: true}})

@@ -295,10 +295,10 @@ func (t *Terminal) render(r agent.Reply) string {
 		}
 		return text + "\n"
 	case agent.Ask, agent.Approval:
-		return t.paint(yellow, "? "+bot.CardText(r)) + "\n\n"
+		return t.paint(yellow, "? "+bot.CardText(r, "/")) + "\n\n"
 	case agent.Notice:
 		if r.IsCard() {
-			text = bot.CardText(r)
+			text = bot.CardText(r, "/")
 		}
 		return t.paint(dim, text) + "\n\n"
 	case agent.Fault:
