@@ -44,7 +44,7 @@ func (a *app) dataFileCommands() []*cobra.Command {
 		Short: "Copy the data file, also while nudge runs, and check the copy",
 		Long: "Copy the data file, also while nudge runs, and check the copy. It holds conversations, diary, heartbeats and all else that the data\n" +
 			"file does, but not the workspace. Only this account can read it.",
-		Args: cobra.ExactArgs(1),
+		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0]) // a running nudge has another working directory
 			if err != nil {
@@ -60,7 +60,7 @@ func (a *app) dataFileCommands() []*cobra.Command {
 		Short: "Put a backup in the place of the data file, which is kept beside it",
 		Long: "Check a backup and put a copy of it in the place of the data file, while nudge does not run. What was there is kept beside it under\n" +
 			"a name with the date.",
-		Args: cobra.ExactArgs(1),
+		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) },
 	}
 	compact := &cobra.Command{

@@ -63,6 +63,7 @@ func TestTheDoctorFindsWhatServeRefuses(t *testing.T) {
 		"no bot token":    {config: tokens, app: "xapp-1", want: "slack.bot_token_env: read a secret: environment variable BOT_TOKEN is not set"},
 		"no app token":    {config: tokens, bot: "xoxb-1", want: "slack.app_token_env: read a secret: environment variable APP_TOKEN is not set"},
 		"tokens mixed up": {config: tokens, bot: "xapp-1", app: "xoxb-1", want: "a bot token begins with xoxb-"},
+		"user token":      {config: tokens, bot: "xoxp-1", app: "xapp-1", want: "the bot token from BOT_TOKEN is a user token"},
 		"two bot tokens":  {config: tokens, bot: "xoxb-1", app: "xoxb-1", want: "an app token begins with xapp-"},
 		"no api token":    {config: "[web]\napi_token_env = \"API_TOKEN\"\n", want: "web.api_token_env: read a secret: environment variable API_TOKEN is not set"},
 		"no model key": {config: "[model]\nprovider = \"openai\"\nname = \"x\"\napi_key_env = \"MODEL_KEY\"\n", chat: exitWrong,

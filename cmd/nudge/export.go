@@ -73,7 +73,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Short: "Print all that is kept of a person",
 		Long: "Print all that is kept of a person, as one JSON document or for reading: who they are, their sessions, what they said in shared\n" +
 			"conversations, their cards, decisions, heartbeats and money. USER is an id such as slack:T1:U1; a name alone is one at a terminal.",
-		Args: cobra.ExactArgs(1),
+		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			person := agent.PersonID(args[0])
 			if !strings.Contains(args[0], ":") {
@@ -94,7 +94,7 @@ func (a *app) exportSessionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export SESSION",
 		Short: "Print all that is kept of a session",
-		Args:  cobra.ExactArgs(1),
+		Args:  one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.printExport(cmd.Context(), []string{"sessions", "export", "--format", format, args[0]}, func(tx memory.Tx) (data any, text func() string, err error) {
 				session, err := agent.ExportSession(tx, args[0])
@@ -302,7 +302,7 @@ func (a *app) eraseSessionCommand() *cobra.Command {
 		Long: "Remove a session with all that is kept of it; what runs in it is stopped first. `nudge sessions` lists the names. While nudge does not\n" +
 			"run the data file is compacted as well, so that no byte of it is left there. While nudge runs, the next `nudge compact` does that.\n" +
 			"Backups and what stands on the platforms are not touched.",
-		Args: cobra.ExactArgs(1),
+		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes && !a.canAsk() {
 				return errors.New("nobody can be asked here whether to erase; --yes erases without asking")

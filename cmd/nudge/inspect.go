@@ -53,7 +53,7 @@ func (a *app) traceCommand() *cobra.Command {
 		Short: "Show what happened in a run, or in all runs of a turn",
 		Long: "Show what happened in a run, or in all runs of a turn. RUN is the id of either: `nudge sessions` lists the last turn of each\n" +
 			"session, and the lines of `nudge chat --json` hold ids in their fields turn and run.",
-		Args: cobra.ExactArgs(1),
+		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			formats := map[string]func(io.Writer, []agent.Event) error{
 				"text": trace.Text, "json": trace.Lines,
@@ -98,7 +98,7 @@ func (a *app) whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why HEARTBEAT",
 		Short: "Tell why a heartbeat did or did not wake",
-		Args:  cobra.ExactArgs(1),
+		Args:  one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var report schedule.Report
 			err := a.look(cmd.Context(), []string{"why", "--format", format, args[0]}, func(tx memory.Tx) (err error) {

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // zones must be known on machines that have none
 
@@ -103,6 +104,17 @@ func (a *app) command() *cobra.Command {
 	root.AddCommand(a.dataFileCommands()...)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
+}
+
+// one lets a command have exactly one argument, and says what it is for when it is not there.
+func one(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return fmt.Errorf("say which: %s", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+	case 1:
+		return nil
+	}
+	return fmt.Errorf("one at a time: %s", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 }
 
 // config loads the configuration and finds the data directory.

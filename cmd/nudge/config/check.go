@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,13 @@ var idParts = map[string]int{"slack": 3, "discord": 2, "terminal": 2, "web": 2, 
 
 const idForms = `"slack:TEAM:USER", "discord:USER", "terminal:NAME", "web:me" or "api:USER"`
 
+// What Slack names a workspace, or an organisation of several, and a person of one or the other. A display name or ids that
+// have changed places would fit nobody, and nobody would be told.
+var (
+	slackTeam = regexp.MustCompile(`^[TE][A-Z0-9]+$`)
+	slackUser = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
+)
+
 func checkAccess(c *Config, at *place, f *faults) {
 	checkIDs(c.Access.Allow, at.key("allow"), "access.allow", true, f)
 	checkIDs(c.Access.Owners, at.key("owners"), "access.owners", false, f)
@@ -126,6 +134,10 @@ func checkIDs(ids []string, at *place, key string, star bool, f *faults) {
 			f.add(at.item(i), key, "wants ids: write %s", idForms)
 		case slices.Contains(parts[:len(parts)-1], "*") || !star && slices.Contains(parts, "*"):
 			f.add(at.item(i), key, `takes "*" %s`, where(star))
+		case parts[0] == "slack" && !slackTeam.MatchString(parts[1]):
+			f.add(at.item(i), key, "wants Slack's own id of the workspace, such as T0123456, between the colons")
+		case parts[0] == "slack" && parts[2] != "*" && !slackUser.MatchString(parts[2]):
+			f.add(at.item(i), key, "wants Slack's own id of the person, such as U0123456, at the end: it stands in their profile under \"Copy member ID\"")
 		}
 	}
 }

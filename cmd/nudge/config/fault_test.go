@@ -101,6 +101,10 @@ var faulty = []struct {
 
 	{"name in place of an id", "[access]\nallow = [\n \"slack:T1:U1\",\n \"alice\",\n]", 4, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
 	{"three names", "[access]\nallow = [\"alice\", \"U0ALICE\", \"discord:111\"]", 2, "access.allow", "access.allow wants ids, not names, since anybody can take a name: write " + ids, 0},
+	{"Slack's display name", "[access]\nallow = [\"slack:T1:@ann\"]", 2, "access.allow", "access.allow wants Slack's own id of the person, such as U0123456, at the end: it stands in their profile under \"Copy member ID\"", 0},
+	{"Slack's ids in small letters", "[access]\nowners = [\"slack:T1:u1\"]", 2, "access.owners", "access.owners wants Slack's own id of the person, such as U0123456, at the end: it stands in their profile under \"Copy member ID\"", 0},
+	{"Slack's ids the other way round", "[access]\nallow = [\n \"slack:E1:*\",\n \"slack:U1:T1\",\n]", 4, "access.allow", "access.allow wants Slack's own id of the workspace, such as T0123456, between the colons", 0},
+	{"Slack workspace by name", "[access]\nallow = [\"slack:acme:*\"]", 2, "access.allow", "access.allow wants Slack's own id of the workspace, such as T0123456, between the colons", 0},
 	{"owner without a team", "[access]\nowners = [\"slack:U1\"]", 2, "access.owners", "access.owners wants ids: write " + ids, 0},
 	{"unknown platform", "[access]\nowners = [\"irc:ann\"]", 2, "access.owners", "access.owners wants ids: write " + ids, 0},
 	{"every platform", "[access]\nallow = [\"*:me\"]", 2, "access.allow", "access.allow wants ids: write " + ids, 0},
