@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"nudge/agent"
 	"nudge/agent/model"
 	"nudge/bot"
 	"nudge/cmd/nudge/config"
@@ -89,8 +91,27 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 		}
 		findings = append(findings, judge(part.name, say, err))
 	}
+	findings = append(findings, accessFindings(c)...)
 	if c.Web.Listen == "" && c.Slack.BotTokenEnv == "" {
 		findings = append(findings, finding{"serve", noted, errNothingToServe.Error()})
+	}
+	return findings
+}
+
+// accessFindings notes where nobody would be served, or an owner could not say a word.
+func accessFindings(c config.Config) (findings []finding) {
+	ofSlack := func(id string) bool { return strings.HasPrefix(id, "slack:") }
+	if c.Slack.BotTokenEnv != "" && !slices.ContainsFunc(c.Access.Allow, ofSlack) {
+		findings = append(findings, finding{"access", noted, "nobody in Slack is let in: put \"slack:TEAM:USER\" into allow of [access]; whom it refuses stands in the log with their id"})
+	}
+	for _, owner := range c.Access.Owners {
+		letsIn := func(allowed string) bool {
+			prefix, pattern := strings.CutSuffix(allowed, "*")
+			return allowed == owner || pattern && strings.HasPrefix(owner, prefix)
+		}
+		if !agent.PersonID(owner).Local() && !slices.ContainsFunc(c.Access.Allow, letsIn) {
+			findings = append(findings, finding{"access", noted, fmt.Sprintf("the owner %s is not let in, and so decides nothing: put them into allow of [access] as well", owner)})
+		}
 	}
 	return findings
 }
@@ -277,18 +298,23 @@ func clockFindings(c config.Config) []finding {
 func programFindings(c config.Config) []finding {
 	var missing []finding
 	look := func(whose string, run []string) {
-		if len(run) == 0 || strings.Contains(run[0], "/") {
+		if len(run) == 0 || strings.Contains(run[0], "/") && !filepath.IsAbs(run[0]) {
+			return // which program that is depends on the folder in which it runs
+		}
+		if _, err := exec.LookPath(run[0]); err == nil {
 			return
 		}
-		if _, err := exec.LookPath(run[0]); err != nil {
-			missing = append(missing, finding{"command", noted, fmt.Sprintf("%s: the program %q is not found in PATH; install it", whose, run[0])})
+		why := "is not found in PATH; install it"
+		if filepath.IsAbs(run[0]) {
+			why = "is not there, or may not be run; put it there, or name another"
 		}
+		missing = append(missing, finding{"command", noted, fmt.Sprintf("%s: the program %q %s", whose, run[0], why)})
 	}
 	for _, command := range c.Commands {
 		look(fmt.Sprintf("command %q", command.Name), command.Run)
 	}
 	for i, h := range c.Hooks {
-		look(fmt.Sprintf("hook %d", i+1), h.Run)
+		look(fmt.Sprintf("hook %d, which refuses while it cannot run", i+1), h.Run)
 	}
 	for _, h := range c.Heartbeats {
 		for _, condition := range append([]config.Condition{h.Condition}, h.Condition.Of...) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,11 +89,12 @@ func TestTheDoctorFindsWhatServeRefuses(t *testing.T) {
 
 func TestTheDoctorNotesWhatIsNoFault(t *testing.T) {
 	p := newPlace(t, nil, strings.Replace(tick, "* * * * *", "@every 5s", 1)+
-		"[[command]]\nname = \"b\"\nrun = [\"no-such-program\"]\n[web]\nlisten = \"\"\n")
+		"[[command]]\nname = \"b\"\nrun = [\"no-such-program\"]\n[[hook]]\nat = \"before_tool\"\nrun = [\"/no/such/guard\"]\n[web]\nlisten = \"\"\n")
 	out, status := p.run("doctor")
 	for _, want := range []string{
 		`note   clock   heartbeat "a": it falls due every 5s, which is more often than once a minute`,
 		`note   command command "b": the program "no-such-program" is not found in PATH; install it`,
+		`note   command hook 1, which refuses while it cannot run: the program "/no/such/guard" is not there, or may not be run; put it there, or name another`,
 		"note   serve   there is nothing to serve",
 		"ok     model   demo", "ok     slack   off", "ok     web     off",
 	} {
@@ -111,6 +113,35 @@ func TestTheDoctorNotesWhatIsNoFault(t *testing.T) {
 	}
 	if out, status := p.run("serve"); status != exitWrong || !strings.Contains(out, "there is nothing to serve") {
 		t.Errorf("serve (status %d, want 2) printed:\n%s", status, out)
+	}
+}
+
+// TestTheDoctorNotesWhoIsNotLetIn looks at whom the config lets in.
+func TestTheDoctorNotesWhoIsNotLetIn(t *testing.T) {
+	t.Setenv("BOT_TOKEN", "xoxb-1")
+	t.Setenv("APP_TOKEN", "xapp-1")
+	const (
+		nobody = "note   access  nobody in Slack is let in"
+		owner  = "note   access  the owner slack:T1:U1 is not let in"
+	)
+	for access, want := range map[string][]string{
+		"":                                       {nobody},
+		"allow = [\"api:*\"]":                    {nobody},
+		"allow = [\"slack:T1:*\"]":               nil,
+		"owners = [\"slack:T1:U1\", \"web:me\"]": {nobody, owner},
+		"allow = [\"slack:T1:U2\", \"slack:T2:*\"]\nowners = [\"slack:T1:U1\"]": {owner},
+		"allow = [\"slack:T1:*\"]\nowners = [\"slack:T1:U1\"]":                  nil,
+	} {
+		p := newPlace(t, nil, "[slack]\nbot_token_env = \"BOT_TOKEN\"\napp_token_env = \"APP_TOKEN\"\n[access]\n"+access+"\n")
+		out, status := p.run("doctor", "--quick")
+		for _, note := range []string{nobody, owner} {
+			if strings.Contains(out, note) != slices.Contains(want, note) {
+				t.Errorf("with %q, whether it says %q is wrong (status %d):\n%s", access, note, status, out)
+			}
+		}
+		if status != 0 {
+			t.Errorf("with %q the status is %d", access, status)
+		}
 	}
 }
 
