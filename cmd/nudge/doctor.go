@@ -138,7 +138,7 @@ func (a *app) report(findings []finding) error {
 func configFinding(c config.Config) finding {
 	where := c.File
 	if where == "" {
-		where = "embedded defaults; write one from config.example.toml when you need it"
+		where = "embedded defaults; `nudge init` writes one"
 	}
 	return finding{"config", fine, where}
 }

@@ -19,15 +19,23 @@ func Find(explicit string) string {
 	if explicit != "" {
 		return explicit
 	}
-	folder, ok := userFolder("XDG_CONFIG_HOME", ".config")
-	if !ok {
+	path := UserFile()
+	if path == "" {
 		return ""
 	}
-	path := filepath.Join(folder, "config.toml")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	return path
+}
+
+// UserFile is where the user's config file is, or would be; "" when that is not known.
+func UserFile() string {
+	folder, ok := userFolder("XDG_CONFIG_HOME", ".config")
+	if !ok {
+		return ""
+	}
+	return filepath.Join(folder, "config.toml")
 }
 
 // Load reads and checks a config file of at most 1 MiB; without a path it gives Default. What is wrong in the file is
@@ -46,6 +54,12 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("find the folder of %s: %w", path, err)
 	}
 	return read(path, folder, document)
+}
+
+// Check says what is wrong with a document that is to be the config file at a path, as Load would.
+func Check(path string, document []byte) error {
+	_, err := read(path, filepath.Dir(path), document)
+	return err
 }
 
 func readFile(path string) ([]byte, error) {
