@@ -34,6 +34,15 @@ func section(text string) slack.Block {
 	return slack.NewSectionBlock(label(text), nil, nil)
 }
 
+// markup is a text in Slack's markup, in which nothing is made a link or a name that is none.
+func markup(text string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.MarkdownType, text, false, true)
+}
+
+// paragraph shows a text in Slack's markup, and remark one in small letters.
+func paragraph(text string) slack.Block { return slack.NewSectionBlock(markup(text), nil, nil) }
+func remark(text string) slack.Block    { return slack.NewContextBlock("", markup(text)) }
+
 // sections shows a text of any length in plain text, whole.
 func sections(text string) []slack.Block {
 	var blocks []slack.Block
@@ -112,7 +121,7 @@ func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
 	case agent.Notice:
 		return append(blocks, row(r.Address, choices(r)...))
 	}
-	blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, s.deciders(r), false, true)))
+	blocks = append(blocks, remark(s.deciders(r)))
 	return append(blocks, row(r.Address, verdicts(r)...))
 }
 
@@ -159,11 +168,7 @@ func (s *Slack) deciders(r agent.Reply) string {
 
 // called is a person's name where it is known, with the id that tells who it is.
 func (s *Slack) called(id string) string {
-	user := strings.TrimPrefix(id, "slack:")
-	if user == id {
-		return id
-	}
-	if name := s.directory.name(user[strings.LastIndexByte(user, ':')+1:]); name != "" {
+	if name := s.directory.name(userOf(agent.PersonID(id))); name != "" {
 		return name + " (" + id + ")"
 	}
 	return id
@@ -176,7 +181,6 @@ func clock(t time.Time) string {
 
 // outcome is what a card says after it was decided: what, by whom, and when, and in short what it asked.
 func (s *Slack) outcome(r agent.Reply, now time.Time) string {
-	user, isSlack := strings.CutPrefix(r.By, "slack:")
 	until := r.Always
 	r.Always = nil // Slack shows it in the reader's own zone
 	text := strings.TrimSpace(escape(bot.DecidedText(r)))
@@ -184,9 +188,8 @@ func (s *Slack) outcome(r agent.Reply, now time.Time) string {
 	if until != nil {
 		text += " until " + clock(*until)
 	}
-	if isSlack {
+	if user := userOf(agent.PersonID(r.By)); user != "" {
 		// A mention in an edit notifies nobody, and shows the name that people know.
-		user = user[strings.LastIndexByte(user, ':')+1:]
 		text = strings.Replace(text, "by "+escape(r.By), "by <@"+userID(user)+">", 1)
 	}
 	text += " (" + clock(now) + ")"

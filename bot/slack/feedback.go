@@ -37,7 +37,7 @@ func (s *Slack) notify(ctx context.Context, p place, d bot.Delivery) (receipt st
 // paragraphs show a text in Slack's markup, whole.
 func paragraphs(text string) (blocks []slack.Block) {
 	for _, piece := range split(text, sectionLimit) {
-		blocks = append(blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, piece, false, true), nil, nil))
+		blocks = append(blocks, paragraph(piece))
 	}
 	return blocks
 }
@@ -79,6 +79,6 @@ func (s *Slack) judged(r agent.Reply, now time.Time) (text string, blocks []slac
 		told = parts[len(parts)-1]
 		blocks = paragraphs(told)
 	}
-	blocks = append(blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, outcome, false, true)))
+	blocks = append(blocks, remark(outcome))
 	return strings.TrimPrefix(cut(told, textLimit-length(outcome)-1)+"\n"+outcome, "\n"), blocks
 }

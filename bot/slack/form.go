@@ -2,7 +2,6 @@ package slack
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,7 +58,7 @@ func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click
 	if !waiting {
 		return false, nil
 	}
-	event.From, event.Standing = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
+	event.From, event.Standing = s.person(ctx, i.team(s.me().team), i.User.ID)
 	event.Click = &agent.Decision{Card: c.Value, Verdict: forms[c.Action]}
 	objection, err := in.Weigh(ctx, event)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click
 	}
 	why := purpose{
 		Card: c.Value, Verdict: forms[c.Action], Address: event.Address, Channel: i.channel(),
-		Thread: cmp.Or(i.Container.Thread, i.Message.Thread), Message: cmp.Or(i.Container.Message, i.Message.TS),
+		Thread: i.thread(), Message: i.message(),
 	}
 	if err := s.openForm(ctx, i.Trigger, why, card, in.Schema(card.Tool)); err != nil {
 		s.log.Warn("cannot open a form", "error", err)
@@ -144,8 +143,7 @@ func (s *Slack) alwaysForm(v slack.ModalViewRequest, card agent.Reply) slack.Mod
 	v.Title, v.Submit = label("Always allow this"), label("Always allow")
 	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +
 		"_nudge approvals_ lists this and ends it."
-	v.Blocks = slack.Blocks{BlockSet: append(call(card, math.MaxInt),
-		slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, rule, false, true), nil, nil))}
+	v.Blocks = slack.Blocks{BlockSet: append(call(card, math.MaxInt), paragraph(rule))}
 	return v
 }
 
@@ -186,7 +184,7 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 		Keys: []string{id}, Address: why.Address, At: time.Now(), ID: message{why.Channel, why.Message}.String(),
 		Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict},
 	}
-	event.From, event.Standing = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
+	event.From, event.Standing = s.person(ctx, i.team(s.me().team), i.User.ID)
 	if s.sent.has(id) {
 		s.acknowledge(ctx, e, nil) // a redelivery of one that was taken
 		return

@@ -115,14 +115,14 @@ var prompts = []slack.AssistantThreadsPrompt{
 // suggest shows the prompts: in a thread of the pane of an assistant, or with no thread in the messages of an agent.
 func (s *Slack) suggest(ctx context.Context, channel, thread string) {
 	const method = "assistant.threads.setSuggestedPrompts"
-	if s.progress.refused.has(method, channel) {
+	if s.refused.has(method, channel) {
 		return
 	}
 	err := s.api.SetAssistantThreadsSuggestedPromptsContext(ctx, slack.AssistantThreadsSetSuggestedPromptsParameters{
 		ChannelID: channel, ThreadTS: thread, Prompts: prompts,
 	})
 	if err != nil && ctx.Err() == nil {
-		s.progress.refused.note(method, channel, err)
+		s.refused.note(method, channel, err)
 		s.log.Warn("cannot suggest what to say", "error", err)
 	}
 }

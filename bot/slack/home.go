@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -49,7 +48,7 @@ func (h *homes) take(card string) (who asker, ok bool) {
 // showHome shows a person their Home: what is theirs, and nothing of anybody else's. It leaves out the card that was decided
 // there just now.
 func (s *Slack) showHome(ctx context.Context, in bot.Receiver, team, user, decided string) {
-	if s.progress.refused.has(methodHome, "") {
+	if s.refused.has(methodHome, "") {
 		return
 	}
 	who, standing := s.person(ctx, team, user)
@@ -57,7 +56,7 @@ func (s *Slack) showHome(ctx context.Context, in bot.Receiver, team, user, decid
 	if err == nil {
 		view := slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: s.homeBlocks(overview, decided)}}
 		_, err = s.api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: user, View: view})
-		s.progress.refused.note(methodHome, "", err)
+		s.refused.note(methodHome, "", err)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("cannot show somebody their Home", "person", who.ID, "error", err)
@@ -66,7 +65,7 @@ func (s *Slack) showHome(ctx context.Context, in bot.Receiver, team, user, decid
 
 // decidedAtHome shows a Home anew after a button was pressed there, and once more when that has had its effect.
 func (s *Slack) decidedAtHome(ctx context.Context, in bot.Receiver, i interaction, card string) {
-	who := asker{user: i.User.ID, team: cmp.Or(i.User.Team, i.Team.ID, s.me().team)}
+	who := asker{user: i.User.ID, team: i.team(s.me().team)}
 	s.homes.note(card, who)
 	s.lanes.do("home "+who.user, func() { s.showHome(ctx, in, who.team, who.user, card) })
 }
@@ -119,7 +118,7 @@ func (s *Slack) homeWaiting(cards []agent.Reply, decided string) []slack.Block {
 // homeCard is one card. One that is too long to be shown whole can only be decided where it stands, since nobody shall
 // approve what they have not seen; so can one that stands outside of Slack.
 func (s *Slack) homeCard(card agent.Reply) []slack.Block {
-	where := slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, "asked in "+whereabouts(card.Address), false, true))
+	where := remark("asked in " + whereabouts(card.Address))
 	_, here := parsePlace(card.Address)
 	if text := bot.CardText(card, ""); !here || length(text) > sectionLimit {
 		return []slack.Block{section(cut(text, excerptLimit)), section("It can be decided where it stands."), where}
@@ -165,7 +164,7 @@ func homeHeartbeats(beats []bot.Beat) []slack.Block {
 	}
 	var blocks []slack.Block
 	for _, text := range pieces(strings.Join(lines, "\n"), sectionLimit) {
-		blocks = append(blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, text, false, true), nil, nil))
+		blocks = append(blocks, paragraph(text))
 	}
 	return blocks
 }

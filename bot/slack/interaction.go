@@ -70,8 +70,13 @@ type click struct {
 	} `json:"selected_option"`
 }
 
-// channel is where the click was.
+// channel, thread and message are where the interaction was; each is "" where it was in none.
 func (i interaction) channel() string { return cmp.Or(i.Container.Channel, i.Channel.ID) }
+func (i interaction) thread() string  { return cmp.Or(i.Container.Thread, i.Message.Thread) }
+func (i interaction) message() string { return cmp.Or(i.Container.Message, i.Message.TS) }
+
+// team is the workspace of the person, or the bot's own where that is not told.
+func (i interaction) team(own string) string { return cmp.Or(i.User.Team, i.Team.ID, own) }
 
 // place is the conversation that a click belongs to: the one that the buttons were made for, which stands in their block, if
 // that is where they stand, and otherwise the one in which they do.
@@ -82,16 +87,14 @@ func (i interaction) place(c click, ownTeam string) place {
 	if p, ok := placeAtHome(c.Block); ok && i.channel() == "" {
 		return p
 	}
-	message := cmp.Or(i.Container.Message, i.Message.TS)
-	thread := cmp.Or(i.Container.Thread, i.Message.Thread)
 	if direct(i.channel()) || i.channel() == "" {
-		p := place{team: cmp.Or(i.User.Team, i.Team.ID, ownTeam), user: i.User.ID, thread: thread}
-		if thread == message {
+		p := place{team: i.team(ownTeam), user: i.User.ID, thread: i.thread()}
+		if i.thread() == i.message() {
 			p.thread = ""
 		}
 		return p
 	}
-	return place{team: cmp.Or(i.Team.ID, ownTeam), channel: i.channel(), thread: cmp.Or(thread, message)}
+	return place{team: cmp.Or(i.Team.ID, ownTeam), channel: i.channel(), thread: cmp.Or(i.thread(), i.message())}
 }
 
 // within reports whether an interaction was in the channel, or in the direct messages, of a conversation.
@@ -127,8 +130,8 @@ func (s *Slack) interaction(ctx context.Context, in bot.Receiver, e envelope) {
 func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i interaction) {
 	c := i.Actions[0]
 	p := i.place(c, s.me().team)
-	id := key("click", i.User.ID, cmp.Or(i.Container.Message, i.Message.TS), c.Action, c.TS)
-	event := bot.Event{Keys: []string{id}, Address: p.String(), ID: message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)}.String(), At: time.Now()}
+	id := key("click", i.User.ID, i.message(), c.Action, c.TS)
+	event := bot.Event{Keys: []string{id}, Address: p.String(), ID: message{i.channel(), i.message()}.String(), At: time.Now()}
 	verdict, isForm := forms[c.Action]
 	feedback, isFeedback := c.feedback()
 	switch {
@@ -165,7 +168,7 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 // pressed gives a decision or a Stop to the receiver, and reports whether it is kept. Somebody who is not let in is told so,
 // where nobody else sees it.
 func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i interaction, event bot.Event) (kept bool) {
-	event.From, event.Standing = s.person(ctx, cmp.Or(i.User.Team, i.Team.ID, s.me().team), i.User.ID)
+	event.From, event.Standing = s.person(ctx, i.team(s.me().team), i.User.ID)
 	admission, err := in.Receive(ctx, event)
 	if err != nil {
 		s.lost(ctx, err)
@@ -178,7 +181,7 @@ func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i inte
 	case admission == bot.Refused:
 		s.whisper(ctx, i, notServed)
 	case event.Stop && admission != bot.Declined:
-		s.progress.pressed(ctx, event.Address, message{i.channel(), cmp.Or(i.Container.Message, i.Message.TS)}, admission == bot.Taken)
+		s.progress.pressed(ctx, event.Address, message{i.channel(), i.message()}, admission == bot.Taken)
 	}
 	return true
 }
@@ -189,7 +192,7 @@ func (s *Slack) whisper(ctx context.Context, i interaction, text string) {
 		return
 	}
 	options := append(quiet(), slack.MsgOptionText(escape(text), false))
-	if thread := cmp.Or(i.Container.Thread, i.Message.Thread); thread != "" {
+	if thread := i.thread(); thread != "" {
 		options = append(options, slack.MsgOptionTS(thread))
 	}
 	if _, err := s.api.PostEphemeralContext(ctx, i.channel(), i.User.ID, options...); err != nil && ctx.Err() == nil {

@@ -56,6 +56,14 @@ func teamOf(id agent.PersonID) string {
 	return ""
 }
 
+// userOf is the user in the id of a person; "" where it is nobody's in Slack.
+func userOf(id agent.PersonID) string {
+	if parts := strings.Split(string(id), ":"); len(parts) == 3 && parts[0] == "slack" {
+		return parts[2]
+	}
+	return ""
+}
+
 // direct reports whether a channel is somebody's direct messages.
 func direct(channel string) bool { return strings.HasPrefix(channel, "D") }
 

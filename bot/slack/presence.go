@@ -70,14 +70,14 @@ func titleOf(text string) string {
 // attend makes the agent session of the thread one that is being worked in, where Slack has such sessions. The caller holds
 // b.mu.
 func (p *progress) attend(ctx context.Context, b *bulletin, channel string) {
-	if b.thread == "" || b.processing || p.refused.has(methodSession, channel) {
+	if b.thread == "" || b.processing || p.s.refused.has(methodSession, channel) {
 		return
 	}
 	said, err := p.s.api.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{
 		ChannelID: channel, ThreadTS: b.thread, Status: slack.AgentSessionStatusProcessing, Title: b.asker.title, InitiatorUserID: b.asker.user,
 	})
 	if err != nil {
-		p.refused.note(methodSession, channel, err)
+		p.s.refused.note(methodSession, channel, err)
 		return
 	}
 	b.channel, b.processing = channel, true
@@ -96,7 +96,7 @@ func warnings(r slack.SlackResponse) []string {
 
 // setStatus lets Slack show a status under the thread, and renews it before its two minutes are over. The caller holds b.mu.
 func (p *progress) setStatus(ctx context.Context, b *bulletin, channel, text string) {
-	if b.thread == "" || b.status == text || p.refused.has(methodStatus, channel) {
+	if b.thread == "" || b.status == text || p.s.refused.has(methodStatus, channel) {
 		return
 	}
 	b.channel = channel
@@ -111,7 +111,7 @@ func (p *progress) sendStatus(ctx context.Context, b *bulletin, text string) err
 		ChannelID: b.channel, ThreadTS: b.thread, Status: text,
 	})
 	if err != nil {
-		p.refused.note(methodStatus, b.channel, err)
+		p.s.refused.note(methodStatus, b.channel, err)
 		return fmt.Errorf("set the status of a thread in %s: %w", b.channel, err)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (p *progress) rest(ctx context.Context, channel, thread string) error {
 		ChannelID: channel, ThreadTS: thread, Status: slack.AgentSessionStatusActive,
 	})
 	if err != nil {
-		p.refused.note(methodSession, channel, err)
+		p.s.refused.note(methodSession, channel, err)
 		return fmt.Errorf("end the session of a thread in %s: %w", channel, err)
 	}
 	return nil

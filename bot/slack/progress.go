@@ -24,7 +24,6 @@ const (
 type progress struct {
 	s       *Slack
 	flushes sync.WaitGroup
-	refused refusals
 
 	mu     sync.Mutex
 	turns  map[string]*bulletin // by conversation
@@ -270,7 +269,7 @@ func (p *progress) put(ctx context.Context, at place, b *bulletin, text string, 
 func (p *progress) grow(ctx context.Context, b *bulletin, channel string, lines []string) (streamed bool, err error) {
 	if b.stream == nil {
 		asked := direct(channel) || b.asker.user != ""
-		if b.at.ts != "" || !b.native || !asked || p.refused.has(methodStream, channel) {
+		if b.at.ts != "" || !b.native || !asked || p.s.refused.has(methodStream, channel) {
 			return false, nil
 		}
 		b.stream = &stream{s: p.s, channel: channel, thread: b.thread, to: b.asker}
@@ -281,7 +280,7 @@ func (p *progress) grow(ctx context.Context, b *bulletin, channel string, lines 
 			p.setStatus(ctx, b, channel, working)
 			return true, nil
 		}
-		p.refused.note(methodStream, channel, err)
+		p.s.refused.note(methodStream, channel, err)
 		if begun := b.stream.ts != ""; begun && code(err) == "message_not_in_streaming_state" {
 			b.stream.over = true // perhaps by a Stop that is on its way here, so nothing else is shown for this line
 			return true, nil
@@ -331,7 +330,7 @@ func (p *progress) leftBehind(ctx context.Context, address string) error {
 		return nil
 	}
 	channel, err := p.s.directory.channel(ctx, at)
-	if err != nil || p.refused.has(methodSession, channel) {
+	if err != nil || p.s.refused.has(methodSession, channel) {
 		return err
 	}
 	if err := p.rest(ctx, channel, at.thread); limited(err) || unsure(err) {

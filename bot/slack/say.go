@@ -241,9 +241,7 @@ func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
 	if !t.unsure.IsZero() {
 		return &bot.SendError{Blind: true, Err: errors.New("what only one person sees cannot be looked up")}
 	}
-	user := string(d.To)
-	user = user[strings.LastIndexByte(user, ':')+1:]
-	text := cut(escape(d.Text), textLimit)
+	user, text := userOf(d.To), cut(escape(d.Text), textLimit)
 	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionTS(p.thread))
 	_, err := s.api.PostEphemeralContext(ctx, p.channel, user, options...)
 	switch code(err) {

@@ -122,7 +122,7 @@ func (s *Slack) askedAbout(ctx context.Context, in bot.Receiver, e envelope, i i
 		s.acknowledge(ctx, e, faulty("Say what I shall do with it."))
 		return
 	}
-	team := cmp.Or(i.User.Team, i.Team.ID, s.me().team)
+	team := i.team(s.me().team)
 	at := place{team: team, user: i.User.ID}
 	if text, there := s.reach(ctx, a); there {
 		switch {

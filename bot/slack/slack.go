@@ -112,31 +112,34 @@ func (t Timing) withDefaults() Timing {
 
 // Slack is the adapter. Its methods may be called concurrently; Listen may be called once.
 type Slack struct {
-	log       *slog.Logger
-	alarm     func(text string)
-	botToken  string // what errors call it
-	timing    Timing
-	time      timeSource
-	api       *slack.Client
-	token     string       // the bot's
-	apiURL    *url.URL     // where the API is
-	files     *http.Client // for the bytes of files
-	opening   *opening
-	link      *link
-	directory *directory
-	ledger    *ledger
-	progress  *progress
-	pace      *pace
-	limiter   *limiter
-	shown     *recent // clicks and shortcuts for which a form was opened
-	bare      *recent // mentions that were taken without files
-	sent      *recent // forms that were taken
-	panes     *recent // threads of an assistant's pane in which nothing was said yet
-	homes     homes
+	log    *slog.Logger
+	alarm  func(text string)
+	timing Timing
+	time   timeSource
 
-	lanes lanes
+	botToken string        // what errors call it
+	token    string        // the bot's
+	api      *slack.Client // its calls keep to limiter
+	apiURL   *url.URL
+	files    *http.Client // for the bytes of files
 
-	mu       sync.Mutex
+	// Each of these owns its state and guards it.
+	opening   *opening   // when a link may be opened, and when something was last heard
+	link      *link      // the WebSockets
+	lanes     lanes      // what is being taken in
+	directory *directory // people, and the channels of their direct messages
+	limiter   *limiter   // calls of each method
+	pace      *pace      // messages in each channel
+	ledger    *ledger    // replies that are not wholly said
+	progress  *progress  // what is shown of turns that are under way
+	refused   refusals   // what this app may not do
+	shown     *recent    // clicks and shortcuts for which a form was opened
+	sent      *recent    // forms that were taken
+	bare      *recent    // mentions that were taken without files
+	panes     *recent    // threads of an assistant's pane in which nothing was said yet
+	homes     homes      // cards that were decided at home
+
+	mu       sync.Mutex // guards what follows
 	self     self
 	receiver bot.Receiver // while it listens
 	dead     error        // why nothing more can be heard or said
