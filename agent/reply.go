@@ -93,6 +93,10 @@ func (r Reply) IsCard() bool { return r.Kind == Approval || r.Kind == Ask || r.I
 // IsOffer reports whether a reply is the line with which a limit ended a turn and that offers to go on.
 func (r Reply) IsOffer() bool { return r.Kind == Notice && r.ID != "" && len(r.Choices) > 0 }
 
+// IsContinuation reports whether a reply is an offer to go on with a turn, which has no other choice. It is meant only where
+// nothing else waits.
+func (r Reply) IsContinuation() bool { return r.IsOffer() && len(r.Choices) == 1 }
+
 // TakesFeedback reports whether a reply is a notify card: its person can say what they make of it, by its ID.
 func (r Reply) TakesFeedback() bool { return r.Kind == Notify && r.ID != "" }
 

@@ -471,8 +471,8 @@ func (t *turn) totals(reason StopReason) *Totals {
 	}
 }
 
-// Direct reports whether only one person speaks in a conversation.
+// Direct reports whether only one person speaks in a conversation: platform:team:dm:person, or a thread in there.
 func Direct(address string) bool {
-	parts := strings.Split(address, ":")
-	return slices.Contains(parts, "dm")
+	parts := strings.SplitN(address, ":", 4)
+	return len(parts) == 4 && parts[2] == "dm"
 }

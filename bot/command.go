@@ -191,7 +191,7 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			switch {
 			case !h.agent.MayDecide(w, person):
-			case w.Reply.IsOffer() && len(w.Reply.Choices) == 1:
+			case w.Reply.IsContinuation():
 				offers = append(offers, w.Reply.ID)
 			default:
 				cards = append(cards, w.Reply.ID)
@@ -239,7 +239,7 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 			return "", "", err
 		}
 		if lines == nil {
-			lines = []string{"Nothing waits for a decision of yours."}
+			lines = []string{NothingWaits}
 		}
 		rules, err := h.alwaysAllowed(tx, e)
 		if rules != "" {
@@ -285,7 +285,7 @@ func (h *Hub) revoke(ctx context.Context, e Event, id string) (Admission, error)
 
 func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, error) {
 	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
-		all, err := schedule.List(tx)
+		beats, err := heartbeatsFor(tx, e.From.ID)
 		if err != nil {
 			return "", "", err
 		}
@@ -294,10 +294,7 @@ func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, err
 			return "", "", err
 		}
 		var lines []string
-		for _, b := range all {
-			if b.Ended != "" || !slices.Contains(b.For, string(e.From.ID)) {
-				continue
-			}
+		for _, b := range beats {
 			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.Cron, b.Condition.Kind, b.Prompt)
 			if b.Paused != "" {
 				line += "  (paused: " + b.Paused + ")"
@@ -308,7 +305,7 @@ func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, err
 			lines = append(lines, line)
 		}
 		if lines == nil {
-			lines = []string{"No heartbeat wakes me for you."}
+			lines = []string{NothingWakes}
 		}
 		return agent.Notice, strings.Join(lines, "\n"), nil
 	})
@@ -326,7 +323,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		}
 		waiting := 0
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, e.From.ID) && (!w.Reply.IsOffer() || len(w.Reply.Choices) > 1) {
+			if h.agent.MayDecide(w, e.From.ID) && !w.Reply.IsContinuation() {
 				waiting++
 			}
 			return nil

@@ -109,29 +109,17 @@ func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) 
 }
 
 // feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. fn gets the event with the
-// person's zone, as far as it was ever known. A reply without an address goes to where the event came from.
+// person's zone, as far as it was ever known.
 func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx, e Event) (agent.Reply, error)) (Admission, error) {
-	admission, err := h.admitOnce(ctx, e, func(tx memory.Tx) error {
+	admission, err := h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
 		if e.From.Zone == "" {
 			_, known, err := agent.Home(tx, e.From.ID)
 			if err != nil {
-				return err
+				return agent.Reply{}, err
 			}
 			e.From.Zone = known.Zone
 		}
-		r, err := fn(tx, e)
-		if err != nil {
-			return err
-		}
-		if r.Address == "" {
-			r.Address = e.Address
-		}
-		if r.Session == "" {
-			if r.Session, err = agent.SessionOf(tx, r.Address); err != nil {
-				return err
-			}
-		}
-		return agent.Send(tx, r)
+		return fn(tx, e)
 	})
 	if err == nil && h.Rescheduled != nil {
 		h.Rescheduled()
@@ -146,7 +134,7 @@ func (h *Hub) feedbackFault(e Event, err error) (agent.Reply, error) {
 	switch {
 	case errors.Is(err, schedule.ErrNotYours):
 		r.Text = "This is not yours to decide: it was said to somebody else, and only they can say what they make of it."
-		if isDirect(e.Address) && !isOwn(e.From.ID, e.Address) {
+		if agent.Direct(e.Address) && !isOwn(e.From.ID, e.Address) {
 			r.Address = e.From.ID.Home()
 		}
 	case errors.Is(err, schedule.ErrNoCard):
@@ -157,12 +145,6 @@ func (h *Hub) feedbackFault(e Event, err error) (agent.Reply, error) {
 		return r, err
 	}
 	return r, nil
-}
-
-// isDirect reports whether an address is somebody's direct conversation.
-func isDirect(address string) bool {
-	parts := strings.SplitN(address, ":", 4)
-	return len(parts) == 4 && parts[2] == "dm"
 }
 
 // edits reports whether what stands in a conversation can be changed.

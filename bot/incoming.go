@@ -120,13 +120,16 @@ func (h *Hub) Card(ctx context.Context, id string) (card agent.Reply, waiting bo
 // Schema is the JSON Schema of a tool's arguments.
 func (h *Hub) Schema(tool string) json.RawMessage { return h.agent.Schema(tool) }
 
+// NotServed is what a person is told who is not let in, by platforms that can tell them alone.
+const NotServed = "You are not on the list of people whom I serve, so nothing was done."
+
 // cardElsewhere is what a person is told whose click is about a card that does not stand where it was made.
 const cardElsewhere = "That card does not belong to this conversation, so nothing was done."
 
 // Weigh says what speaks against a click.
 func (h *Hub) Weigh(ctx context.Context, e Event) (*agent.Objection, error) {
 	if served, err := h.allowed(e.From.ID, e.Standing); err != nil || !served {
-		return &agent.Objection{Text: "You are not on the list of people whom I serve, so nothing was done.", Final: true}, err
+		return &agent.Objection{Text: NotServed, Final: true}, err
 	}
 	if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
 		return &agent.Objection{Text: cardElsewhere, Final: true}, err
@@ -150,9 +153,7 @@ func (h *Hub) refuseClick(ctx context.Context, e Event, err error) (Admission, e
 		return 0, err
 	}
 	h.Log.Warn("refused a decision about a card of another conversation", "person", e.From.ID, "card", e.Click.Card, "conversation", e.Address)
-	return h.answerReply(ctx, e, func(memory.Tx) (agent.Reply, error) {
-		return agent.Reply{Kind: agent.Fault, ID: e.Click.Card, To: e.From.ID, Text: cardElsewhere}, nil
-	})
+	return h.aside(ctx, e, e.Click.Card, cardElsewhere)
 }
 
 // allowed reports whether a person is served. The error is that of one of whom it cannot be told.
@@ -196,27 +197,15 @@ func (h *Hub) stop(ctx context.Context, e Event) (Admission, error) {
 	case err != nil:
 		return 0, fmt.Errorf("look what %s would stop: %w", e.From.ID, err)
 	case !runs:
-		return h.heard(ctx, e)
+		return h.admitOnce(ctx, e, func(memory.Tx) error { return nil })
 	case !partakes:
-		admission, err := h.aside(ctx, e, "Only those who take part in this conversation may stop what I do in it, so I go on.")
+		admission, err := h.aside(ctx, e, "", "Only those who take part in this conversation may stop what I do in it, so I go on.")
 		if admission == Taken {
 			admission = Declined
 		}
 		return admission, err
 	}
 	return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
-}
-
-// heard keeps that an event was received, and does nothing else about it.
-func (h *Hub) heard(ctx context.Context, e Event) (Admission, error) {
-	err := h.Store.Update(ctx, func(tx memory.Tx) error { return markSeen(tx, e) })
-	if errors.Is(err, errRepeat) {
-		return Repeat, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("keep that something of %s's was heard: %w", e.From.ID, err)
-	}
-	return Taken, nil
 }
 
 // words is a quote as the model reads it. Each line is marked, so that nothing in it can end it.
@@ -269,10 +258,10 @@ func (h *Hub) answer(ctx context.Context, e Event, kind agent.Kind, text string)
 	return h.answerWith(ctx, e, func(memory.Tx) (agent.Kind, string, error) { return kind, text, nil })
 }
 
-// aside is answer for its person alone, where others listen.
-func (h *Hub) aside(ctx context.Context, e Event, text string) (Admission, error) {
+// aside tells an event's person alone, where others listen, why nothing was done. card is what it is about; "" for no card.
+func (h *Hub) aside(ctx context.Context, e Event, card, text string) (Admission, error) {
 	return h.answerReply(ctx, e, func(memory.Tx) (agent.Reply, error) {
-		return agent.Reply{Kind: agent.Fault, Text: text, To: e.From.ID}, nil
+		return agent.Reply{Kind: agent.Fault, ID: card, To: e.From.ID, Text: text}, nil
 	})
 }
 
@@ -284,16 +273,20 @@ func (h *Hub) answerWith(ctx context.Context, e Event, fn func(memory.Tx) (agent
 	})
 }
 
-// answerReply is answerWith for a reply that has more than a text.
+// answerReply is answerWith for a reply that has more than a text. One without an address goes to where the event came from.
 func (h *Hub) answerReply(ctx context.Context, e Event, fn func(memory.Tx) (agent.Reply, error)) (Admission, error) {
 	return h.admitOnce(ctx, e, func(tx memory.Tx) error {
 		r, err := fn(tx)
 		if err != nil {
 			return err
 		}
-		r.Address = e.Address
-		if r.Session, err = agent.SessionOf(tx, e.Address); err != nil {
-			return err
+		if r.Address == "" {
+			r.Address = e.Address
+		}
+		if r.Session == "" {
+			if r.Session, err = agent.SessionOf(tx, r.Address); err != nil {
+				return err
+			}
 		}
 		return agent.Send(tx, r)
 	})
@@ -302,17 +295,9 @@ func (h *Hub) answerReply(ctx context.Context, e Event, fn func(memory.Tx) (agen
 // admitOnce does what an event asks for, in one transaction with the mark that it was heard, unless it was heard before.
 func (h *Hub) admitOnce(ctx context.Context, e Event, fn func(memory.Tx) error) (Admission, error) {
 	var fresh bool
-	err := h.Store.Update(ctx, func(tx memory.Tx) error {
-		fresh = true
-		for _, key := range e.Keys {
-			isNew, err := tx.Seen().Mark(key, e.At)
-			if err != nil {
-				return err
-			}
-			fresh = fresh && isNew
-		}
-		if !fresh {
-			return nil
+	err := h.Store.Update(ctx, func(tx memory.Tx) (err error) {
+		if fresh, err = markSeen(tx, e); err != nil || !fresh {
+			return err
 		}
 		return fn(tx)
 	})
@@ -324,4 +309,17 @@ func (h *Hub) admitOnce(ctx context.Context, e Event, fn func(memory.Tx) error) 
 		return Repeat, nil
 	}
 	return Taken, nil
+}
+
+// markSeen keeps under all its keys that an event was received, and reports whether none of them was known.
+func markSeen(tx memory.Tx, e Event) (fresh bool, err error) {
+	fresh = true
+	for _, key := range e.Keys {
+		isNew, err := tx.Seen().Mark(key, e.At)
+		if err != nil {
+			return false, err
+		}
+		fresh = fresh && isNew
+	}
+	return fresh, nil
 }

@@ -32,6 +32,12 @@ type Beat struct {
 // noDiary is what there is to say of a diary that nothing keeps.
 const noDiary = "I keep no diary yet: of you I know your name and time zone, and what stands in our conversations."
 
+// What a person is told of whom nothing waits, or whom nothing wakes.
+const (
+	NothingWaits = "Nothing waits for a decision of yours."
+	NothingWakes = "No heartbeat wakes me for you."
+)
+
 // Overview gives what a person may see of their own.
 func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) (Overview, error) {
 	served, err := h.allowed(of.ID, standing)
@@ -48,7 +54,7 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 			return err
 		}
 		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, of.ID) && !(w.Reply.IsOffer() && len(w.Reply.Choices) == 1) {
+			if h.agent.MayDecide(w, of.ID) && !w.Reply.IsContinuation() {
 				o.Cards = append(o.Cards, w.Reply)
 			}
 			return nil
@@ -61,15 +67,12 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 }
 
 func beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
-	all, err := schedule.List(tx)
+	heartbeats, err := heartbeatsFor(tx, of.ID)
 	if err != nil {
 		return nil, err
 	}
 	var beats []Beat
-	for _, b := range all {
-		if b.Ended != "" || !slices.Contains(b.For, string(of.ID)) {
-			continue
-		}
+	for _, b := range heartbeats {
 		next, err := schedule.NextFor(tx, b, of.Zone)
 		if err != nil {
 			return nil, err
@@ -84,4 +87,12 @@ func beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
 		beats = append(beats, beat)
 	}
 	return beats, nil
+}
+
+// heartbeatsFor are the heartbeats that wake for a person and have not ended.
+func heartbeatsFor(tx memory.Tx, person agent.PersonID) ([]schedule.Heartbeat, error) {
+	beats, err := schedule.List(tx)
+	return slices.DeleteFunc(beats, func(b schedule.Heartbeat) bool {
+		return b.Ended != "" || !slices.Contains(b.For, string(person))
+	}), err
 }

@@ -178,7 +178,7 @@ func (h *Hub) eraseFor(ctx context.Context, e Event, session string, n int) (Adm
 	// A repeat must not stop what has begun since, so this looks first, and keeps nothing of it.
 	errFresh := errors.New("it was not received before")
 	err := h.Store.Update(ctx, func(tx memory.Tx) error {
-		if err := markSeen(tx, e); err != nil {
+		if err := mustBeNew(tx, e); err != nil {
 			return err
 		}
 		return errFresh
@@ -190,7 +190,7 @@ func (h *Hub) eraseFor(ctx context.Context, e Event, session string, n int) (Adm
 		return 0, fmt.Errorf("erase conversation %d of %s: %w", n, e.From.ID, err)
 	}
 	_, err = eraseSession(ctx, h.agent, session, func(tx memory.Tx, removed Erased) error {
-		if err := markSeen(tx, e); err != nil {
+		if err := mustBeNew(tx, e); err != nil {
 			return err
 		}
 		now, err := agent.SessionOf(tx, e.Address)
@@ -210,18 +210,13 @@ func (h *Hub) eraseFor(ctx context.Context, e Event, session string, n int) (Adm
 	return Taken, nil
 }
 
-// markSeen keeps that an event was received. The error for one that was received before is errRepeat.
-func markSeen(tx memory.Tx, e Event) error {
-	for _, key := range e.Keys {
-		fresh, err := tx.Seen().Mark(key, e.At)
-		if err == nil && !fresh {
-			err = errRepeat
-		}
-		if err != nil {
-			return err
-		}
+// mustBeNew keeps that an event was received. The error for one that was received before is errRepeat.
+func mustBeNew(tx memory.Tx, e Event) error {
+	fresh, err := markSeen(tx, e)
+	if err == nil && !fresh {
+		err = errRepeat
 	}
-	return nil
+	return err
 }
 
 // Erased is what was removed of a session.

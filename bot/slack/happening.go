@@ -99,7 +99,7 @@ func (s *Slack) sessionStopped(ctx context.Context, in bot.Receiver, e envelope,
 	if admission == bot.Refused {
 		var i interaction
 		i.User.ID, i.Container.Channel, i.Container.Thread = user, h.Channel, h.Thread
-		s.whisper(ctx, i, notServed)
+		s.whisper(ctx, i, bot.NotServed)
 	}
 	s.progress.stopped(ctx, at, h.Channel, admission)
 }

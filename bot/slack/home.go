@@ -17,7 +17,6 @@ const (
 	homeCards   = 15
 	homeBeats   = 30
 	homePrefix  = "home:" // begins the id of a card's row of buttons; the card's id and its conversation follow
-	notServed   = "You are not on the list of people whom I serve, so nothing was done."
 	methodHome  = "views.publish"
 	headerLimit = 150
 )
@@ -108,7 +107,7 @@ func (s *Slack) homeWaiting(cards []agent.Reply, decided string) []slack.Block {
 	}
 	switch {
 	case shown == 0:
-		blocks = append(blocks, section("Nothing waits for a decision of yours."))
+		blocks = append(blocks, section(bot.NothingWaits))
 	case shown > homeCards:
 		blocks = append(blocks, section(fmt.Sprintf("And %d more. Write to me: nudge approvals", shown-homeCards)))
 	}
@@ -149,7 +148,7 @@ func whereabouts(address string) string {
 
 func homeHeartbeats(beats []bot.Beat) []slack.Block {
 	if len(beats) == 0 {
-		return []slack.Block{section("No heartbeat wakes me for you.")}
+		return []slack.Block{section(bot.NothingWakes)}
 	}
 	var lines []string
 	for _, b := range beats[:min(len(beats), homeBeats)] {

@@ -179,7 +179,7 @@ func (s *Slack) pressed(ctx context.Context, in bot.Receiver, e envelope, i inte
 	case i.channel() == "" && event.Click != nil:
 		s.decidedAtHome(ctx, in, i, event.Click.Card)
 	case admission == bot.Refused:
-		s.whisper(ctx, i, notServed)
+		s.whisper(ctx, i, bot.NotServed)
 	case event.Stop && admission != bot.Declined:
 		s.progress.pressed(ctx, event.Address, message{i.channel(), i.message()}, admission == bot.Taken)
 	}
@@ -230,7 +230,7 @@ func (s *Slack) slash(ctx context.Context, in bot.Receiver, e envelope) {
 	switch {
 	case !e.TakesPayload:
 	case admission == bot.Refused:
-		answer = map[string]string{"response_type": "ephemeral", "text": "You are not on the list of people whom I serve."}
+		answer = map[string]string{"response_type": "ephemeral", "text": bot.NotServed}
 	case !direct(c.Channel):
 		answer = map[string]string{"response_type": "ephemeral", "text": "The answer is in your direct messages with me."}
 	}

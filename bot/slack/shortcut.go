@@ -142,7 +142,7 @@ func (s *Slack) askedAbout(ctx context.Context, in bot.Receiver, e envelope, i i
 	case err != nil:
 		s.lost(ctx, err)
 	case admission == bot.Refused:
-		s.acknowledge(ctx, e, faulty(notServed))
+		s.acknowledge(ctx, e, faulty(bot.NotServed))
 	default:
 		s.acknowledge(ctx, e, nil)
 	}

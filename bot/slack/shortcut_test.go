@@ -64,7 +64,7 @@ func TestShortcut(t *testing.T) {
 	d.in.mu.Unlock()
 	stranger := d.point("U0EVE", shared, inside)
 	d.send("U0EVE", stranger, "and for me?")
-	if v, _ := d.server.View(stranger.Trigger); v.Shut || v.Errors[formBlock] != notServed {
+	if v, _ := d.server.View(stranger.Trigger); v.Shut || v.Errors[formBlock] != bot.NotServed {
 		t.Errorf("a stranger's form is %+v", v)
 	}
 }
