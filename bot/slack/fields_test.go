@@ -269,7 +269,7 @@ func TestAFormOutlivesARestart(t *testing.T) {
 			}
 			d.slack = newSlack(t, d.server, brisk)
 			d.listen()
-			d.until("there is a link again", func() bool { return d.server.Opens() == 2 && d.server.Linked() == 1 })
+			d.until("there is a link again", func() bool { return d.server.Links() == 2 && d.server.Linked() == 1 })
 			d.acked(d.server.Submit("U0ANN", view, byLabel(t, view, `{"path":"other"}`)))
 			now, _ := d.server.View(view.Trigger)
 			switch {

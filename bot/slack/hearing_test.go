@@ -129,7 +129,7 @@ func TestRedeliveryIsOneEvent(t *testing.T) {
 	_ = d.stop()
 	d.slack = newSlack(t, d.server, brisk)
 	d.listen()
-	d.until("there is a link again", func() bool { return d.server.Opens() == 2 && d.server.Linked() == 1 })
+	d.until("there is a link again", func() bool { return d.server.Links() == 2 && d.server.Linked() == 1 })
 	d.acked(d.server.Redeliver(again))
 	if got := d.in.texts(); !slices.Equal(got, []string{"hi"}) {
 		t.Errorf("heard %q", got)

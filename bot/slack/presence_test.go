@@ -98,9 +98,19 @@ func (d *desk) working() (address, thread string) {
 	return address, thread
 }
 
-func (d *desk) line(address, text string) {
+// step lets a line of progress be said.
+func (d *desk) step(address, text string) {
 	d.Helper()
 	d.tell("", agent.Reply{Kind: agent.Progress, Turn: "t1", Text: text, Address: address})
+}
+
+// line is step, and then as much time passes as an edit has to wait.
+func (d *desk) line(address, text string) {
+	d.Helper()
+	d.step(address, text)
+	if hand, moved := d.slack.time.(*handTime); moved {
+		hand.pass(d.slack.timing.Edit)
+	}
 }
 
 func (d *desk) settle(address string) {
@@ -208,10 +218,13 @@ func streamed(d *desk) (m slacktest.Message, n int) {
 }
 
 func TestProgressIsStreamed(t *testing.T) {
-	d, _ := newOffice(t, slacktest.Options{Agent: true})
+	d, hand := newOffice(t, slacktest.Options{Agent: true})
 	address, thread := d.working()
 	for i := range 50 {
-		d.line(address, fmt.Sprintf("step %d <!channel> %s", i, strings.Repeat("x", 1000)))
+		d.step(address, fmt.Sprintf("step %d <!channel> %s", i, strings.Repeat("x", 1000)))
+		if i%10 == 9 {
+			hand.pass(brisk.Edit)
+		}
 	}
 	d.until("the last line is shown", func() bool {
 		m, _ := streamed(d)

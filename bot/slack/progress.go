@@ -48,7 +48,7 @@ type bulletin struct {
 	lines   []string
 	pending string // what the next edit will say; "" for nothing
 	edited  time.Time
-	timer   *time.Timer // set while something is pending that waits for its time or its turn
+	timer   timer // set while something is pending that waits for its time or its turn
 	ended   bool
 	over    context.Context // ends with it, so that nothing waits for an edit that nobody needs
 	end     context.CancelFunc
@@ -89,7 +89,7 @@ func (p *progress) show(ctx context.Context, at place, r agent.Reply) error {
 	b.lines = append(b.lines, b.pending)
 	b.lines = b.lines[max(0, len(b.lines)-mostLines):]
 	if b.at.ts != "" || b.timer != nil {
-		p.later(b, p.s.timing.Edit-time.Since(b.edited))
+		p.later(b, p.s.timing.Edit-p.s.time.Now().Sub(b.edited))
 		return nil
 	}
 	return p.flush(nowOrNever(ctx), at, b)
@@ -189,7 +189,7 @@ func (p *progress) later(b *bulletin, wait time.Duration) {
 		method = "chat.appendStream"
 	}
 	p.flushes.Add(1)
-	b.timer = time.AfterFunc(max(wait, 0), func() {
+	b.timer = p.s.time.AfterFunc(max(wait, 0), func() {
 		defer p.flushes.Done()
 		ctx, err := p.s.limiter.leave(inPassing(b.over), method)
 		b.mu.Lock()
@@ -215,7 +215,7 @@ func (p *progress) later(b *bulletin, wait time.Duration) {
 // flush shows what is pending. What there is no room for now is shown later. The caller holds b.mu.
 func (p *progress) flush(ctx context.Context, at place, b *bulletin) error {
 	text, lines := b.pending, b.lines
-	b.pending, b.lines, b.edited = "", nil, time.Now()
+	b.pending, b.lines, b.edited = "", nil, p.s.time.Now()
 	if b.halted.Load() {
 		return nil
 	}

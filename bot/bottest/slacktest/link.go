@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -302,15 +303,19 @@ func (s *Server) Disconnect(reason string) {
 	}
 }
 
-// Drop cuts all links, without a word. It returns when they have ended.
+// Drop cuts all links, without a word. It returns when they have ended; there may be a new one then.
 func (s *Server) Drop() {
 	s.mu.Lock()
-	conns := s.conns
+	conns := slices.Clone(s.conns)
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.close()
 	}
-	s.Await(10*time.Second, func() bool { return s.Linked() == 0 })
+	s.Await(10*time.Second, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !slices.ContainsFunc(conns, func(c *conn) bool { return !c.ended })
+	})
 }
 
 // Silence ends the pings, or lets them go on.
