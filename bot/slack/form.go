@@ -189,13 +189,13 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 		s.acknowledge(ctx, e, nil) // a redelivery of one that was taken
 		return
 	}
-	refusal, err := s.refusal(ctx, in, why, i.View, event)
+	fault, err := s.decides(ctx, in, why, i.View, event)
 	if err != nil {
 		s.lost(ctx, err)
 		return
 	}
-	if refusal != nil {
-		s.acknowledge(ctx, e, refusal)
+	if fault != nil {
+		s.acknowledge(ctx, e, fault)
 		return
 	}
 	if s.pressed(ctx, in, e, i, event) {
@@ -203,16 +203,16 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 	}
 }
 
-// refusal fills in the decision of a form, and gives what the form shows when it cannot be taken; nil when it can.
-func (s *Slack) refusal(ctx context.Context, in bot.Receiver, why purpose, view form, event bot.Event) (any, error) {
-	fields, faults, over, err := fill(ctx, in, why, view, event.Click)
+// decides fills in the decision of a form, and gives what the form shows when it cannot be taken; nil when it can.
+func (s *Slack) decides(ctx context.Context, in bot.Receiver, why purpose, view form, event bot.Event) (fault any, err error) {
+	f, err := fill(ctx, in, why, view, event.Click)
 	switch {
 	case err != nil:
 		return nil, err
-	case over != "":
-		return slack.NewUpdateViewSubmissionResponse(overForm(over)), nil
-	case len(faults) > 0:
-		return slack.NewErrorsViewSubmissionResponse(faults), nil
+	case f.over != "":
+		return slack.NewUpdateViewSubmissionResponse(overForm(f.over)), nil
+	case len(f.faults) > 0:
+		return slack.NewErrorsViewSubmissionResponse(f.faults), nil
 	}
 	o, err := in.Weigh(ctx, event)
 	switch {
@@ -222,42 +222,51 @@ func (s *Slack) refusal(ctx context.Context, in bot.Receiver, why purpose, view 
 		return nil, nil
 	case o.Final || why.Verdict == agent.Always:
 		return slack.NewUpdateViewSubmissionResponse(overForm(o.Text)), nil
-	case fields != nil:
-		return slack.NewErrorsViewSubmissionResponse(inPlace(fields, *o)), nil
+	case f.fields != nil:
+		return slack.NewErrorsViewSubmissionResponse(inPlace(f.fields, *o)), nil
 	}
 	return slack.NewErrorsViewSubmissionResponse(map[string]string{formBlock: cut(o.Text, faultLimit)}), nil
 }
 
-// fill puts what a person wrote into a form into a decision. It gives the fields of an edit that has them, and what is wrong
-// with the form: in some of its blocks, or altogether.
-func fill(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (fields []field, faults map[string]string, over string, err error) {
+// filled is a form that came back.
+type filled struct {
+	fields []field           // of an edit that has them
+	faults map[string]string // what is wrong with it, by block
+	over   string            // why it can no longer be sent; "" when it can
+}
+
+// fill puts what a person wrote into a form into a decision.
+func fill(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (f filled, err error) {
 	if why.Verdict == agent.Edit && why.Fields != "" {
 		return fillFields(ctx, in, why, view, d)
 	}
 	if fault := fillWords(d, view.State.Values[formBlock][formInput].Value); fault != "" {
-		faults = map[string]string{formBlock: fault}
+		f.faults = map[string]string{formBlock: fault}
 	}
-	return nil, faults, "", nil
+	return f, nil
 }
 
-func fillFields(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (fields []field, faults map[string]string, over string, err error) {
+// fillFields is fill for a form with a field for each argument.
+func fillFields(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (f filled, err error) {
 	card, waiting, err := in.Card(ctx, why.Card)
 	if err != nil {
-		return nil, nil, "", fmt.Errorf("look up the card %s: %w", why.Card, err)
+		return f, fmt.Errorf("look up the card %s: %w", why.Card, err)
 	}
 	if !waiting {
-		return nil, nil, "", nil // what became of it is told by whoever knows
+		return f, nil // what became of it is told by whoever knows
 	}
 	schema := in.Schema(card.Tool)
-	fields, _ = fieldsOf(schema, card.Arguments)
+	fields, _ := fieldsOf(schema, card.Arguments)
 	switch {
 	case len(schema) == 0:
-		return nil, nil, "", nil // the same
+		return f, nil // the same
 	case stampOf(fields) != why.Fields:
-		return nil, nil, "The tool " + card.Tool + " has changed since this form was opened, so nothing was decided. Press Edit once more.", nil
+		f.over = "The tool " + card.Tool + " has changed since this form was opened, so nothing was decided. Press Edit once more."
+		return f, nil
 	}
-	d.Arguments, faults = argumentsOf(fields, view.State.Values)
-	return fields, faults, "", nil
+	f.fields = fields
+	d.Arguments, f.faults = argumentsOf(fields, view.State.Values)
+	return f, nil
 }
 
 // fillWords is fill for a form with one input, and says what is wrong with it; "" when nothing is.

@@ -89,28 +89,28 @@ func newLimiter(timing Timing, api string, next http.RoundTripper, pace *pace) *
 	return l
 }
 
-// standing is what a context says of the calls made with it.
-type standing int
+// rank is what a context says of the calls made with it.
+type rank int
 
 const (
-	passing standing = iota + 1 // they may wait for all others
-	atOnce                      // they are refused rather than made to wait
+	passing rank = iota + 1 // they may wait for all others
+	atOnce                  // they are refused rather than made to wait
 )
 
 type (
-	standingKey struct{}
-	leaveKey    struct{} // holds the method that may be called now
+	rankKey  struct{}
+	leaveKey struct{} // holds the method that may be called now
 )
 
 // inPassing marks calls that can wait for all others, such as edits of progress.
 func inPassing(ctx context.Context) context.Context {
-	return context.WithValue(ctx, standingKey{}, passing)
+	return context.WithValue(ctx, rankKey{}, passing)
 }
 
 // nowOrNever marks calls that are of no use later, as those of the fleeting methods are in any case. When there is no room
 // for one it is refused as Slack would.
 func nowOrNever(ctx context.Context) context.Context {
-	return context.WithValue(ctx, standingKey{}, atOnce)
+	return context.WithValue(ctx, rankKey{}, atOnce)
 }
 
 // leave waits until a method may be called once, and returns a context with which it is. Who has to put together what is
@@ -132,7 +132,7 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			var limited *slack.RateLimitedError
 			if errors.As(err, &limited) {
-				return refusal(r, limited.RetryAfter), nil
+				return tooMany(r, limited.RetryAfter), nil
 			}
 			return nil, &unsentError{err}
 		}
@@ -176,8 +176,8 @@ func (l *limiter) method(u *url.URL) string {
 	return method
 }
 
-// refusal is what Slack would answer.
-func refusal(r *http.Request, wait time.Duration) *http.Response {
+// tooMany is what Slack would answer.
+func tooMany(r *http.Request, wait time.Duration) *http.Response {
 	answer := &http.Response{
 		Status: "429 Too Many Requests", StatusCode: http.StatusTooManyRequests, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{}, Body: http.NoBody, Request: r,
@@ -247,22 +247,22 @@ func (l *limiter) await(ctx context.Context, method string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	standing, marked := ctx.Value(standingKey{}).(standing)
+	rank, marked := ctx.Value(rankKey{}).(rank)
 	if !marked && slices.Contains(fleeting, method) {
-		standing = atOnce
+		rank = atOnce
 	}
 	l.mu.Lock()
 	b := l.budget(method)
 	now := time.Now()
 	wait := b.blocked.Sub(now)
-	if standing == atOnce {
+	if rank == atOnce {
 		wait = max(wait, b.wait(now, l.minute, false))
 	}
 	if wait > 0 {
 		l.mu.Unlock()
 		return &slack.RateLimitedError{RetryAfter: wait}
 	}
-	t := &turn{passing: standing == passing, come: make(chan error, 1)}
+	t := &turn{passing: rank == passing, come: make(chan error, 1)}
 	b.waiting = append(b.waiting, t)
 	l.admit(b)
 	l.mu.Unlock()

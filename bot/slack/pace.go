@@ -34,7 +34,7 @@ func (p *pace) await(ctx context.Context, channel string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refusal(channel, time.Now())
+	return p.rests(channel, time.Now())
 }
 
 // turn gives a channel's next turn away.
@@ -42,7 +42,7 @@ func (p *pace) turn(channel string) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if err := p.refusal(channel, now); err != nil {
+	if err := p.rests(channel, now); err != nil {
 		return time.Time{}, err
 	}
 	at := p.next[channel]
@@ -68,8 +68,8 @@ func (p *pace) free(channel string) (wait time.Duration) {
 	return max(wait, 0)
 }
 
-// refusal is the error while Slack takes no messages in a channel. The caller holds mu.
-func (p *pace) refusal(channel string, now time.Time) error {
+// rests is the error while Slack takes no messages in a channel. The caller holds mu.
+func (p *pace) rests(channel string, now time.Time) error {
 	if wait := p.held[channel].Sub(now); wait > 0 {
 		return &slack.RateLimitedError{RetryAfter: wait}
 	}
