@@ -19,10 +19,10 @@ import (
 	"nudge/memory"
 )
 
-// What an attached file holds is got from its platform when it is read for the first time, and then kept for its session as
-// saved results are: it is private to the session, ages, and is erased and exported with it. It is got anew when it has aged
-// out. A text is kept in pieces, so that neither getting nor reading a long one needs much memory; of anything else, which no
-// model reads, only what it is.
+// What an attached file holds is got from its platform when it is read for the first time, and then kept for its session
+// as saved results are: it is private to the session, ages, and is erased and exported with it. It is got anew when it
+// has aged out. A text is kept in pieces, so that neither getting nor reading a long one needs much memory; of anything
+// else, which no model reads, only what it is.
 
 // MaxFile is how many bytes an attached file may have to be read.
 const MaxFile = 20 << 20
@@ -91,9 +91,9 @@ func exportedContent(row string) string {
 // ErrUnknownFile is wrapped by the error for a file that nobody attached in the session.
 var ErrUnknownFile = errors.New("nobody attached such a file in this conversation")
 
-// OpenFile gives what a file holds that was attached in a session, named by its id as it stands after [FilePrefix]. It is got
-// from its platform unless it is kept already. A file of another session is an unknown one. The model may read the error: it
-// says what could not be done and why, and holds no address and no secret.
+// OpenFile gives what a file holds that was attached in a session, named by its id as it stands after [FilePrefix]. It is
+// got from its platform unless it is kept already. A file of another session is an unknown one. The model may read the
+// error: it says what could not be done and why, and holds no address and no secret.
 func (ag *Agent) OpenFile(ctx context.Context, session, id string) (*Content, error) {
 	release, err := ag.alone(ctx, savedKey(session, id))
 	if err != nil {

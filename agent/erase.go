@@ -22,8 +22,8 @@ type Erased struct {
 }
 
 // EraseSession removes a session within a transaction, from every place where the agent keeps something of it: journal,
-// inbox, outbox, cards with their time-outs and the rules saved with them, turns, the rows that a start looks at, saved results. What was spent and what
-// is known of its person stay. A session of which there is nothing is no error.
+// inbox, outbox, cards with their time-outs and the rules saved with them, turns, the rows that a start looks at, saved
+// results. What was spent and what is known of its person stay. A session of which there is nothing is no error.
 //
 // No agent may run on the store; where one does, [Agent.Erase] is the way.
 func EraseSession(tx memory.Tx, session string) (Erased, error) {
@@ -31,13 +31,13 @@ func EraseSession(tx memory.Tx, session string) (Erased, error) {
 	return e.all()
 }
 
-// Erase stops what runs in a session, and removes it like [EraseSession]. Nothing of it can begin meanwhile: what comes before
-// it is done goes too, and what comes later begins a conversation that knows nothing. The marks that turns have ended stay in the outbox: they have no
-// words, and whoever looks at the conversation would wait for them. also, if not nil, goes on in the same transaction; it
-// may be called more than once, and with an error of its nothing is removed.
+// Erase stops what runs in a session, and removes it like [EraseSession]. Nothing of it can begin meanwhile: what comes
+// before it is done goes too, and what comes later begins a conversation that knows nothing. The marks that turns have
+// ended stay in the outbox: they have no words, and whoever looks at the conversation would wait for them. also, if not
+// nil, goes on in the same transaction; it may be called more than once, and with an error of its nothing is removed.
 //
-// Erase returns when it is done; a tool that does not stop holds it up for two seconds. When ctx ends before, or after another
-// error, the session is still there, but what ran in it may have been stopped and its mail dropped.
+// Erase returns when it is done; a tool that does not stop holds it up for two seconds. When ctx ends before, or after
+// another error, the session is still there, but what ran in it may have been stopped and its mail dropped.
 func (ag *Agent) Erase(ctx context.Context, session string, also func(tx memory.Tx, removed Erased) error) (removed Erased, err error) {
 	place, err := ag.seize(ctx, session)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"nudge/memory"
 )
 
-// What is kept of a person or a session as a document for the person. What only the program needs is left out: digests, keys,
-// checkpoints, token counts, and what a model thought, which some providers sign.
+// What is kept of a person or a session as a document for the person. What only the program needs is left out: digests,
+// keys, checkpoints, token counts, and what a model thought, which some providers sign.
 
 // SessionExport is all that is kept of one session. Times are in UTC.
 type SessionExport struct {
@@ -430,8 +430,8 @@ func (x *exporting) shared(session string) error {
 }
 
 // saidOnlyBy is what one person said in a message of a shared conversation. The words that begin a turn are of its author
-// alone. Words said during a turn may be joined with an owner's, each after its speaker's name: the message is from who spoke
-// last, and of the others only those are sure to be theirs that stand after the same name.
+// alone. Words said during a turn may be joined with an owner's, each after its speaker's name: the message is from who
+// spoke last, and of the others only those are sure to be theirs that stand after the same name.
 func (e *messageEntry) saidOnlyBy(id PersonID, begins bool, author Person) []string {
 	text := e.undated()
 	switch {

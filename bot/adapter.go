@@ -120,9 +120,9 @@ type Quote struct {
 // Standing is what a platform says of a person's place in the organisation that the bot serves.
 type Standing int
 
-// The standings. Who may come in is decided by [Hub.Receive]: a member may if any entry of the allow list fits; a guest or an
-// outsider only if an entry is their very id; an automaton never. Of one who is unknown it cannot be told, so that only
-// their very id lets them in, and where a pattern fits the event is an error, to be delivered again.
+// The standings. Who may come in is decided by [Hub.Receive]: a member may if any entry of the allow list fits; a guest
+// or an outsider only if an entry is their very id; an automaton never. Of one who is unknown it cannot be told, so that
+// only their very id lets them in, and where a pattern fits the event is an error, to be delivered again.
 const (
 	Member    Standing = iota // also everybody on a platform that knows no others
 	Guest                     // invited into some places of the organisation

@@ -1,12 +1,12 @@
 // Package bot stands between people and the agent: it hears what they say on a platform and says what the agent says.
 //
 // An [Adapter] speaks one platform. The [Hub] connects adapters with the agent: what an adapter hears is checked,
-// committed to the store and only then acknowledged ([Hub.Receive]); what the agent says lies in the store's outbox
-// until the adapter that serves its conversation has said it, in order for each conversation (outgoing.go). Before a try it
-// is noted as being sent, so that after a crash it is known to be in doubt, and said again only so that nobody takes it for
-// new (delivery.go); what cannot be said is kept as a [DeadLetter]. Chat commands are answered here
-// (command.go), so is what people say of notify cards (feedback.go), and what a card says (card.go) and what a person sees of
-// their own at a glance (overview.go) are made here, so that no platform shows another text than the others.
+// committed to the store and only then acknowledged ([Hub.Receive]); what the agent says lies in the store's outbox until
+// the adapter that serves its conversation has said it, in order for each conversation (outgoing.go). Before a try it is
+// noted as being sent, so that after a crash it is known to be in doubt, and said again only so that nobody takes it for
+// new (delivery.go); what cannot be said is kept as a [DeadLetter]. Chat commands are answered here (command.go), so is
+// what people say of notify cards (feedback.go), and what a card says (card.go) and what a person sees of their own at a
+// glance (overview.go) are made here, so that no platform shows another text than the others.
 //
 // Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.
 package bot

@@ -35,8 +35,8 @@ func FeedbackHint(r agent.Reply, slash string) string {
 	return fmt.Sprintf("%[1]suseful %[2]s   %[1]sless %[2]s   %[1]ssnooze 1h|4h|tomorrow", slash, r.Heartbeat)
 }
 
-// feedback takes a button of a notify card: it is carried out, and the card settled, in one transaction with the mark that it
-// was heard. Where cards cannot be changed, the answer is a notice.
+// feedback takes a button of a notify card: it is carried out, and the card settled, in one transaction with the mark
+// that it was heard. Where cards cannot be changed, the answer is a notice.
 func (h *Hub) feedback(ctx context.Context, e Event) (Admission, error) {
 	f := *e.Feedback
 	reply := func(tx memory.Tx, e Event) (agent.Reply, error) {
@@ -108,8 +108,8 @@ func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) 
 	}
 }
 
-// feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. fn gets the event with the
-// person's zone, as far as it was ever known.
+// feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. fn gets the event with
+// the person's zone, as far as it was ever known.
 func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx, e Event) (agent.Reply, error)) (Admission, error) {
 	admission, err := h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
 		if e.From.Zone == "" {
@@ -127,8 +127,8 @@ func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx,
 	return admission, err
 }
 
-// feedbackFault answers who cannot judge a card, where nobody else sees it. In somebody else's direct conversation there is no
-// such place.
+// feedbackFault answers who cannot judge a card, where nobody else sees it. In somebody else's direct conversation there
+// is no such place.
 func (h *Hub) feedbackFault(e Event, err error) (agent.Reply, error) {
 	r := agent.Reply{Kind: agent.Fault, ID: e.Feedback.Card, To: e.From.ID}
 	switch {

@@ -123,8 +123,8 @@ func (a Attention) Hold(heartbeat string, tick, now time.Time) Hold {
 	return Hold{}
 }
 
-// About says in words what the person said of a heartbeat that is in force or counted, in parts such as "snoozed until …" and
-// "useful 2 times"; none when they said nothing. Instants stand on the clocks of a zone.
+// About says in words what the person said of a heartbeat that is in force or counted, in parts such as "snoozed until …"
+// and "useful 2 times"; none when they said nothing. Instants stand on the clocks of a zone.
 func (a Attention) About(heartbeat string, now time.Time, zone *time.Location) (parts []string) {
 	if until := a.SnoozedBy(heartbeat, now); !until.IsZero() {
 		parts = append(parts, Hold{Until: until, Snoozed: true}.in(zone))

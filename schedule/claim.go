@@ -342,7 +342,8 @@ func (c *claiming) end(reason string) error {
 	return errors.Join(c.state.unplace(c.tx, h.Name), h.put(c.tx))
 }
 
-// retry claims the row that brings a failed run back, or what a snooze held back. A tick that is going on, or due as well, makes it needless.
+// retry claims the row that brings a failed run back, or what a snooze held back. A tick that is going on, or due as
+// well, makes it needless.
 func (c *claiming) retry(zone *Zone) (*tick, error) {
 	if err := c.tx.Due().Remove(c.row.Key); err != nil {
 		return nil, err

@@ -22,7 +22,8 @@ type held struct {
 	Hold
 }
 
-// allSnoozed gives the snoozes of the tick's people if each of them has one. It looks no further than the first who has none.
+// allSnoozed gives the snoozes of the tick's people if each of them has one. It looks no further than the first who has
+// none.
 func (c *Clock) allSnoozed(ctx context.Context, t *tick) (all []held, err error) {
 	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
 		all = nil

@@ -26,8 +26,8 @@ type Regard struct {
 	Parts  []string `json:"parts"`
 }
 
-// Why reports on the heartbeat of that name as it stands now. For a name that none bears the error wraps [ErrNoHeartbeat] and lists
-// those that there are.
+// Why reports on the heartbeat of that name as it stands now. For a name that none bears the error wraps [ErrNoHeartbeat]
+// and lists those that there are.
 func Why(tx memory.Tx, name string, now time.Time) (Report, error) {
 	h, err := Load(tx, name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"nudge/memory"
 )
 
-// NextFor is the instant at which a heartbeat falls due next for somebody who lives in a zone, "" when that is unknown. It is
-// the zero time for one that is paused or has ended, or that never falls due again.
+// NextFor is the instant at which a heartbeat falls due next for somebody who lives in a zone, "" when that is unknown.
+// It is the zero time for one that is paused or has ended, or that never falls due again.
 func NextFor(tx memory.Tx, h Heartbeat, zone string) (time.Time, error) {
 	if h.resting() != "" {
 		return time.Time{}, nil

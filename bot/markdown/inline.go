@@ -12,10 +12,10 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// emphasis reads the marks of emphasis. CommonMark lets a mark behind punctuation close only if no letter follows, so that
-// **Status:**OK keeps its stars, and so does most of what is emphasised in Chinese or Japanese, where no blanks stand between
-// words. Here two stars close wherever something stands before them. In return a single star inside a word is a star, as in
-// 2*3*4, and a single tilde is always one.
+// emphasis reads the marks of emphasis. CommonMark lets a mark behind punctuation close only if no letter follows, so
+// that **Status:**OK keeps its stars, and so does most of what is emphasised in Chinese or Japanese, where no blanks
+// stand between words. Here two stars close wherever something stands before them. In return a single star inside a word
+// is a star, as in 2*3*4, and a single tilde is always one.
 type emphasis struct{}
 
 func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
@@ -145,7 +145,8 @@ func hasScheme(line []byte) bool {
 	return false
 }
 
-// table reads tables as the transformer does that it wraps, but leaves lines without a bar to the paragraph behind the table.
+// table reads tables as the transformer does that it wraps, but leaves lines without a bar to the paragraph behind the
+// table.
 type table struct{ parser.ParagraphTransformer }
 
 func (t table) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {

@@ -45,9 +45,9 @@ var reader = parser.NewParser(
 	parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 )
 
-// Parse reads Markdown. The tree refers to the source that is returned with it, which is the text as [Clean] gives it. It can
-// be nested as deep as the text is long. ok is false when the text has more than [Longest] characters, which are not read; it
-// is to be shown as it is then.
+// Parse reads Markdown. The tree refers to the source that is returned with it, which is the text as [Clean] gives it. It
+// can be nested as deep as the text is long. ok is false when the text has more than [Longest] characters, which are not
+// read; it is to be shown as it is then.
 func Parse(markdown string) (tree ast.Node, source []byte, ok bool) {
 	if utf8.RuneCountInString(markdown) > Longest {
 		return nil, nil, false

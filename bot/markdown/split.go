@@ -34,10 +34,11 @@ func (g gap) place() place {
 // fill is how full a message must be to be cut at a place: one part in so many.
 var fill = [places]int{afterBlock: 2, afterLine: 4, afterPhrase: 4, afterWord: 4, betweenTwo: 4}
 
-// Split makes messages of at most limit of the text, in order, none of them empty. It cuts at the best place that leaves a
-// message well filled: between paragraphs, else after a line, a sentence or a word, and never inside a character as people
-// see it. What is whole is only cut if it fits no message. Markup that is cut is left, and entered again in the next message;
-// blanks and ends of lines at a cut are left out. limit must be 64 or more, and markup that is open together short.
+// Split makes messages of at most limit of the text, in order, none of them empty. It cuts at the best place that leaves
+// a message well filled: between paragraphs, else after a line, a sentence or a word, and never inside a character as
+// people see it. What is whole is only cut if it fits no message. Markup that is cut is left, and entered again in the
+// next message; blanks and ends of lines at a cut are left out. limit must be 64 or more, and markup that is open
+// together short.
 func (t *Text) Split(limit int) []string {
 	units := append([]unit(nil), t.units...)
 	var messages []string

@@ -32,9 +32,9 @@ func (m Mark) again() string {
 	return m.Again
 }
 
-// Text is marked-up text that can be cut into messages. It is written from front to back: words with [Text.Write], what is
-// markup already with [Text.Whole], markup around both with [Text.Open] and [Text.Close]. The zero value works. A Text that is written no more may be read by
-// several goroutines.
+// Text is marked-up text that can be cut into messages. It is written from front to back: words with [Text.Write], what
+// is markup already with [Text.Whole], markup around both with [Text.Open] and [Text.Close]. The zero value works. A Text
+// that is written no more may be read by several goroutines.
 type Text struct {
 	// Escape makes of words what may be sent. nil leaves them as they are.
 	Escape func(string) string

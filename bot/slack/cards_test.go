@@ -335,8 +335,8 @@ func (s *shop) expire(card slacktest.Message) {
 	s.rest()
 }
 
-// TestASecondClick presses the buttons of a card again: as the same delivery, by the same person, by another, after a restart
-// and long after. It runs once.
+// TestASecondClick presses the buttons of a card again: as the same delivery, by the same person, by another, after a
+// restart and long after. It runs once.
 func TestASecondClick(t *testing.T) {
 	s := openShop(t, nil)
 	card := s.says("U0ANN", shared, "delete notes.md")
@@ -367,7 +367,8 @@ func TestASecondClick(t *testing.T) {
 	}
 }
 
-// TestClicksOfOthers lets people press who may not: nothing runs, each is told so alone, and the buttons stay for those who may.
+// TestClicksOfOthers lets people press who may not: nothing runs, each is told so alone, and the buttons stay for those
+// who may.
 func TestClicksOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy agent.Policy

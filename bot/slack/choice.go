@@ -63,7 +63,8 @@ func (c click) chosen() (card string, n int, ok bool) {
 	return card, n, err == nil && n >= 0 && card != ""
 }
 
-// choice is the decision that a chosen choice stands for. The card has its text whole; what was pressed may show it cut short.
+// choice is the decision that a chosen choice stands for. The card has its text whole; what was pressed may show it cut
+// short.
 func choice(ctx context.Context, in bot.Receiver, c click) (*agent.Decision, error) {
 	id, n, ok := c.chosen()
 	d := &agent.Decision{Card: id, Verdict: agent.AnswerIt, Text: c.Text.Text}

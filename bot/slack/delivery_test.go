@@ -26,9 +26,9 @@ func callback(id string, event map[string]any) map[string]any {
 	return map[string]any{"type": "event_callback", "team_id": slacktest.Team, "event_id": id, "event": event}
 }
 
-// TestEveryDeliveryOfAMessageIsOneEvent delivers two messages in all the ways that Slack does after an acknowledgement that it
-// did not get: with the same event or another, the same attempt twice, over a new link, to a new process. One of the
-// messages comes as a retry first, since nobody was linked before.
+// TestEveryDeliveryOfAMessageIsOneEvent delivers two messages in all the ways that Slack does after an acknowledgement
+// that it did not get: with the same event or another, the same attempt twice, over a new link, to a new process. One of
+// the messages comes as a retry first, since nobody was linked before.
 func TestEveryDeliveryOfAMessageIsOneEvent(t *testing.T) {
 	d := newDesk(t, brisk)
 	const first, second = "1796032800.000100", "1796032801.000200"

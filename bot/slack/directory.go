@@ -163,8 +163,8 @@ func (p profile) person(team, user string) agent.Person {
 	return agent.Person{ID: personID(team, user), Name: p.name, Zone: p.zone, Locale: p.locale}
 }
 
-// changed is a user_change event: something about a person is not as it was. Slack tells it of everybody in the workspace; it
-// is kept of those whom the bot has met.
+// changed is a user_change event: something about a person is not as it was. Slack tells it of everybody in the
+// workspace; it is kept of those whom the bot has met.
 func (s *Slack) changed(ctx context.Context, in bot.Receiver, e envelope, u slack.User) {
 	if known, met := s.directory.known(u.ID); met {
 		u.Locale = cmp.Or(u.Locale, known.locale)

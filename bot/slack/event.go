@@ -121,8 +121,8 @@ func (s *Slack) message(ctx context.Context, in bot.Receiver, e envelope, o oute
 	s.acknowledge(ctx, e, nil)
 }
 
-// catchUp gives the receiver the files of a mention that was taken without them: of the two events about one, the app_mention
-// may come first and tell of no files.
+// catchUp gives the receiver the files of a mention that was taken without them: of the two events about one, the
+// app_mention may come first and tell of no files.
 func (s *Slack) catchUp(ctx context.Context, in bot.Receiver, event bot.Event, admission bot.Admission, mention bool) error {
 	switch {
 	case admission == bot.Taken && mention && len(event.Files) == 0:

@@ -19,7 +19,8 @@ import (
 // made anew from both when it comes back filled in, so that it is understood after a restart; what is in a field that was
 // not touched stays what it was, to the byte.
 
-// Slack's limits of forms (https://docs.slack.dev/reference/views and .../block-kit/block-elements), in pieces and characters.
+// Slack's limits of forms (https://docs.slack.dev/reference/views and .../block-kit/block-elements), in pieces and
+// characters.
 const (
 	mostBlocks  = 100
 	mostOptions = 100

@@ -34,8 +34,9 @@ func (h happening) id() (user string) {
 	return user
 }
 
-// What a person has open beside the bot (app_context_changed, assistant_thread_context_changed) is not subscribed to, since
-// nothing reads it; nor are the names that people give to sessions (agent_session_title_changed), which are never changed here.
+// What a person has open beside the bot (app_context_changed, assistant_thread_context_changed) is not subscribed to,
+// since nothing reads it; nor are the names that people give to sessions (agent_session_title_changed), which are never
+// changed here.
 
 // happened takes an event that is no message, and reports whether it is one that is served.
 func (s *Slack) happened(ctx context.Context, in bot.Receiver, e envelope, o outer) bool {

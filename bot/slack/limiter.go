@@ -37,8 +37,8 @@ var allowances = map[string]int{
 	"files.completeUploadExternal": 100,
 }
 
-// fleeting are methods whose calls are of no use later: those that show that something is done, those that Slack takes only for
-// some seconds after a click, and what a message would have to wait for.
+// fleeting are methods whose calls are of no use later: those that show that something is done, those that Slack takes
+// only for some seconds after a click, and what a message would have to wait for.
 var fleeting = []string{
 	"assistant.threads.setStatus", "agents.sessions.setStatus", "chat.startStream", "chat.appendStream", "views.open", "views.push", "users.info",
 }

@@ -230,7 +230,8 @@ func (l *link) told(c *conn, reason string) error {
 	return nil
 }
 
-// acknowledge tells Slack that a thing was taken: over the WebSocket on which it came, or over the newest when that has ended.
+// acknowledge tells Slack that a thing was taken: over the WebSocket on which it came, or over the newest when that has
+// ended.
 func (l *link) acknowledge(ctx context.Context, c *conn, id string, payload any) error {
 	data, err := json.Marshal(struct {
 		Envelope string `json:"envelope_id"`

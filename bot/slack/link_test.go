@@ -308,8 +308,8 @@ func TestARefusedOpeningWaits(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsDoNotWaitForNames lets many people, of whom nothing is known, write in one channel while Slack does not
-// tell who they are.
+// TestAcknowledgementsDoNotWaitForNames lets many people, of whom nothing is known, write in one channel while Slack does
+// not tell who they are.
 func TestAcknowledgementsDoNotWaitForNames(t *testing.T) {
 	const people = 30
 	for name, fault := range map[string]slacktest.Fault{"never answered": {Hang: true}, "refused": {RetryAfter: time.Minute}, "down": {Status: 503}} {

@@ -41,8 +41,8 @@ var (
 // marks and links are written as markup; all words are escaped on their way into the text, and so exactly once.
 //
 // What Slack has no markup for is shown in another way: headings in bold, lists with bullets, tables in columns or, where
-// they are too wide, as one record for each row. HTML, and entities such as &amp;, are text. Markdown that is too long or too
-// deep to be read is shown as it is.
+// they are too wide, as one record for each row. HTML, and entities such as &amp;, are text. Markdown that is too long or
+// too deep to be read is shown as it is.
 func rendered(source string) *markdown.Text {
 	tree, read, ok := markdown.Parse(source)
 	if !ok {

@@ -101,7 +101,8 @@ func (p *progress) newBulletin(at place) *bulletin {
 	return &bulletin{address: at.String(), thread: at.thread, asker: p.askers[at.String()], began: p.s.time.Now(), over: over, end: end}
 }
 
-// isOf reports whether a bulletin is that of a turn, which it becomes if it is nobody's yet. The caller holds the progress' mu.
+// isOf reports whether a bulletin is that of a turn, which it becomes if it is nobody's yet. The caller holds the
+// progress' mu.
 func (b *bulletin) isOf(turn string) bool {
 	if b.turn == "" {
 		b.turn = turn
@@ -398,9 +399,9 @@ func (p *progress) of(address string) *bulletin {
 	return p.turns[address]
 }
 
-// pressed is called when the Stop button of a message was pressed, and told whether that was taken, as a repeat is not: it is
-// about what has been stopped already. The message is taken away if it belongs to no turn that is known, such as one from
-// before a restart. All others are taken away when their turn is settled.
+// pressed is called when the Stop button of a message was pressed, and told whether that was taken, as a repeat is not:
+// it is about what has been stopped already. The message is taken away if it belongs to no turn that is known, such as
+// one from before a restart. All others are taken away when their turn is settled.
 func (p *progress) pressed(ctx context.Context, address string, at message, taken bool) {
 	b := p.of(address)
 	if b != nil && taken {
@@ -419,9 +420,9 @@ func (p *progress) pressed(ctx context.Context, address string, at message, take
 	}
 }
 
-// stopped is called when Slack's own Stop button was pressed in a thread, which ends a stream there. If that was taken, nothing
-// more is shown, and what is left under the thread goes at once; if it was declined, the turn goes on, and so does the button.
-// A repeat is about what has been stopped already, and must not touch what has begun since.
+// stopped is called when Slack's own Stop button was pressed in a thread, which ends a stream there. If that was taken,
+// nothing more is shown, and what is left under the thread goes at once; if it was declined, the turn goes on, and so
+// does the button. A repeat is about what has been stopped already, and must not touch what has begun since.
 func (p *progress) stopped(ctx context.Context, at place, channel string, admission bot.Admission) {
 	b := p.of(at.String())
 	if b == nil {
@@ -451,7 +452,8 @@ func (p *progress) stopped(ctx context.Context, at place, channel string, admiss
 	}
 }
 
-// close takes away all progress, as far as there is time for it, and shows none any more. It returns when nothing of it runs.
+// close takes away all progress, as far as there is time for it, and shows none any more. It returns when nothing of it
+// runs.
 func (p *progress) close() {
 	p.mu.Lock()
 	p.closed = true

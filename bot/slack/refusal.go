@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The errors of methods that an app may lack which are about one channel, and those which are about one call. All others that
-// Slack gives for them are about the app, such as that it is not declared as an agent.
+// The errors of methods that an app may lack which are about one channel, and those which are about one call. All others
+// that Slack gives for them are about the app, such as that it is not declared as an agent.
 var (
 	channelCodes = []string{
 		"channel_not_found", "not_in_channel", "is_archived", "channel_type_not_supported", "method_not_supported_for_channel_type",

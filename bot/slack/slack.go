@@ -1,29 +1,38 @@
-// Package slack is the adapter for Slack, over Socket Mode.
+// Package slack is the adapter for Slack, over Socket Mode. Start with [Slack.Listen] and [Slack.Say]; the rest is in files
+// named after what they are about:
 //
-// What people say comes over a WebSocket ([Slack.Listen], link.go), whose openings are spaced (opening.go): each envelope is
-// made into an event (event.go, interaction.go), given to the receiver, and acknowledged only after that. What the agent
-// says goes through Slack's Web API ([Slack.Say], say.go; cards are in card.go, notify cards in feedback.go): Markdown
-// becomes Slack's own markup with nothing in it that could notify anybody (mrkdwn.go, phrase.go, hyperlink.go, table.go), is
-// split into messages (split.go) and posted under the reply's key, so that a message whose fate is not known is looked up
-// before it is posted again (ledger.go). All calls of the Web API keep to Slack's limits (limiter.go), and messages to those
-// of their channel (lane.go). Files that people attach are got when they are read ([Slack.Fetch], file.go).
+//	the link       link.go, its WebSockets; opening.go, when one may be opened and whether anything is heard
+//	what is heard  event.go, messages, and their text in inbound.go; happening.go, all other events; interaction.go, buttons
+//	               and slash commands; form.go and fields.go, forms; shortcut.go, a message that somebody points at
+//	what is said   say.go; cards in card.go and choice.go, notify cards in feedback.go; home.go, what a person sees of
+//	               their own; ledger.go, what stands in Slack of a reply whose fate is not known
+//	its markup     mrkdwn.go, phrase.go, hyperlink.go and table.go, out of Markdown; split.go, into messages
+//	a turn's sign  progress.go, what is being done; presence.go, Slack's status and Stop button; stream.go, the streamed list
+//	Slack's limits limiter.go, calls of a method; pace.go, messages in a channel; lane.go, what is done side by side
+//	who and where  directory.go, people; place.go, conversations and messages; file.go, what people attach
+//	what fails     trouble.go, what an error means; refusal.go, what this app may not do
+//	the app        manifest.go and manifest.json, what it asks for; check.go, whether Slack grants that
+//	small things   recent.go, the names of late; time.go, the time that tests move
 //
-// While a turn is under way in a thread, Slack shows that itself (presence.go): a status, and for an app that is declared as an
-// agent its own Stop button. What is done is shown as progress (progress.go). Where there is that button the progress is a
-// streamed list of tasks (stream.go); elsewhere it is one message with a button, which is edited. Either is deleted when the
-// turn settles or waits, and the answer is an ordinary message. The answer itself is not streamed, for three reasons: it
-// stands under its delivery key, so that it can be looked up after a crash, and a stream takes no key before its end; people
-// find it by searching for its text, get it in notifications and can quote it, which they can with a message's text; and
-// what a model writes before it is done may be about to be refused or corrected. What nobody asked for is never streamed, since
-// in channels a stream is for one person. Threads are what Slack's agent sessions, statuses and streams belong to; direct
-// messages outside a thread have none of them, and there progress is a message with a button.
+// What is heard is given to the receiver and acknowledged only after that. It is made of each envelope in a lane, so that
+// one conversation's things keep their order and wait for nobody else's.
 //
-// Who may talk is decided by the hub, by id. This package tells it the person's standing (directory.go), as users.info has it
-// and user_change corrects it: guests and people of other organisations are let in only when the allow list has their very
-// id, bots never.
+// What is said is posted under the reply's key, so that a message whose fate is not known is looked up before it is posted
+// again. Nothing in its markup notifies anybody.
 //
-// Besides writing, people open their Home (home.go), use a shortcut on somebody's message (shortcut.go), and press Slack's
-// own Stop (happening.go). What Slack does not let this app do is remembered, so that it is not tried at every turn (refusal.go).
+// While a turn is under way in a thread, Slack itself shows a status, and for an app that is declared as an agent a Stop
+// button of its own. Where there is that button, progress is a streamed list of tasks; elsewhere it is one message with a
+// button, which is edited. Either is deleted when the turn settles or waits, and the answer is an ordinary message. The
+// answer itself is not streamed, for three reasons: it stands under its delivery key, so that it can be looked up after a
+// crash, and a stream takes no key before its end; people find it by searching for its text, get it in notifications and can
+// quote it, which they can with a message's text; and what a model writes before it is done may be about to be refused or
+// corrected. What nobody asked for is never streamed, since in channels a stream is for one person. Threads are what Slack's
+// agent sessions, statuses and streams belong to; direct messages outside a thread have none of them, and there progress is
+// a message with a button.
+//
+// Who may talk is decided by the hub, by id. This package tells it the person's standing, as users.info has it and
+// user_change corrects it: guests and people of other organisations are let in only when the allow list has their very id,
+// bots never.
 //
 // Conversations are slack:TEAM:CHANNEL:THREAD_TS in channels and slack:TEAM:dm:USER in direct messages, with
 // :THREAD_TS behind that for a thread inside one. People are slack:TEAM:USER.

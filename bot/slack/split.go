@@ -165,7 +165,8 @@ func token(markup string) string {
 	return ""
 }
 
-// pieces cuts plain text into pieces of at most limit characters that are the text again when joined, but for blanks at the end.
+// pieces cuts plain text into pieces of at most limit characters that are the text again when joined, but for blanks at
+// the end.
 func pieces(text string, limit int) []string {
 	var out []string
 	for strings.TrimSpace(text) != "" {

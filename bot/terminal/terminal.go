@@ -1,8 +1,8 @@
 // Package terminal is the adapter of the command `nudge chat`: one person, one conversation, lines in and lines out.
 //
-// There are three manners. On a terminal a person types whenever they like. Piped, each line is one message and the
-// next is read when its turn is settled or waits. As JSON, lines are read at once and everything that happens is a line of JSON,
-// for scripts; its fields are those of [agent.Reply].
+// There are three manners. On a terminal a person types whenever they like. Piped, each line is one message and the next
+// is read when its turn is settled or waits. As JSON, lines are read at once and everything that happens is a line of
+// JSON, for scripts; its fields are those of [agent.Reply].
 package terminal
 
 import (

@@ -143,7 +143,8 @@ func (a *app) printExport(ctx context.Context, args []string, find func(memory.T
 	return failed(err)
 }
 
-// shortestSecret is how many bytes a secret has at least. What is shorter is a placeholder, and would be found in every word.
+// shortestSecret is how many bytes a secret has at least. What is shorter is a placeholder, and would be found in every
+// word.
 const shortestSecret = 8
 
 // secrets are what must not be printed, each followed by what stands in its place: a tool may have read them, and then they

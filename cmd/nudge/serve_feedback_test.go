@@ -11,8 +11,8 @@ import (
 	"nudge/bot/bottest/slacktest"
 )
 
-// TestSlackSnooze lets a heartbeat tell Ann something at every tick until she snoozes: then its ticks sleep, over a kill too,
-// and ask no model. When the snooze is over it speaks again, and less of that is less.
+// TestSlackSnooze lets a heartbeat tell Ann something at every tick until she snoozes: then its ticks sleep, over a kill
+// too, and ask no model. When the snooze is over it speaks again, and less of that is less.
 func TestSlackSnooze(t *testing.T) {
 	t.Parallel()
 	var said atomic.Int64

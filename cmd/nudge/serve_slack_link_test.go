@@ -33,8 +33,9 @@ func (o *office) crowd(users []string) {
 	}
 }
 
-// TestSlackLoad lets two hundred people write at once, in direct messages and in channels, while Slack refreshes the link three
-// times and refuses calls here and there. Everything is acknowledged before the model has answered anything, and answered once.
+// TestSlackLoad lets two hundred people write at once, in direct messages and in channels, while Slack refreshes the link
+// three times and refuses calls here and there. Everything is acknowledged before the model has answered anything, and
+// answered once.
 func TestSlackLoad(t *testing.T) {
 	t.Parallel()
 	const people, channels = 200, 40

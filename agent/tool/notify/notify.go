@@ -1,8 +1,8 @@
 // Package notify is the tool with which a run that a heartbeat woke speaks: its only voice.
 //
 // What it says is put into the outbox and into the person's own session together with the call's result, in one
-// transaction, so it is said once. Whether it is a repeat is judged by the heartbeat, the key and the episode of
-// the condition, never by the wording. What is said is a card, whose person can say what they make of it. To a person who has
+// transaction, so it is said once. Whether it is a repeat is judged by the heartbeat, the key and the episode of the
+// condition, never by the wording. What is said is a card, whose person can say what they make of it. To a person who has
 // snoozed meanwhile nothing is said: it comes when the snooze ends.
 package notify
 

@@ -25,7 +25,8 @@ type bucket struct {
 	at   time.Time
 }
 
-// over says how long a call has to wait for Slack's limits; 0 when it is within them, and then it counts. The caller holds mu.
+// over says how long a call has to wait for Slack's limits; 0 when it is within them, and then it counts. The caller
+// holds mu.
 func (s *Server) over(c Call) time.Duration {
 	if !s.options.Limits {
 		return 0

@@ -429,7 +429,8 @@ func (s *Server) SendRaw(frame string) {
 	_ = c.socket.WriteMessage(websocket.TextMessage, []byte(frame))
 }
 
-// Retry sends a payload of the Events API that the app has perhaps never seen, as a retry, and returns the id of the delivery.
+// Retry sends a payload of the Events API that the app has perhaps never seen, as a retry, and returns the id of the
+// delivery.
 func (s *Server) Retry(payload map[string]any, attempt int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

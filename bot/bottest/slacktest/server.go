@@ -1,8 +1,8 @@
 // Package slacktest is something that behaves like Slack, for tests: its Web API and Socket Mode on a port of this machine.
 //
 // A [Server] has people, channels and messages; a test plays the people ([Server.Say], [Server.Click], [Server.Submit]),
-// looks at what the app did ([Server.Messages], [Server.Calls]) and makes Slack misbehave ([Server.Fail], [Server.Disconnect]).
-// It refuses what Slack is known to refuse.
+// looks at what the app did ([Server.Messages], [Server.Calls]) and makes Slack misbehave ([Server.Fail],
+// [Server.Disconnect]). It refuses what Slack is known to refuse.
 package slacktest
 
 import (
