@@ -183,31 +183,36 @@ func clock(t time.Time) string {
 func (s *Slack) outcome(r agent.Reply, now time.Time) string {
 	until := r.Always
 	r.Always = nil // Slack shows it in the reader's own zone
-	text := strings.TrimSpace(escape(bot.DecidedText(r)))
-	text = cut(text, textLimit-400)
+	text, end := strings.TrimSpace(escape(bot.DecidedText(r))), ""
 	if until != nil {
-		text += " until " + clock(*until)
+		end = " until " + clock(*until)
 	}
+	end += " (" + clock(now) + ")" + askedOf(r)
 	if user := userOf(agent.PersonID(r.By)); user != "" {
 		// A mention in an edit notifies nobody, and shows the name that people know.
 		text = strings.Replace(text, "by "+escape(r.By), "by <@"+userID(user)+">", 1)
 	}
-	text += " (" + clock(now) + ")"
-	if r.Told != "" && !r.IsFeedback() {
-		text += "\n" + asked(bot.Visible(r.Told))
-		if r.Decision == agent.AnswerIt {
-			text += " → " + escape(cut(bot.Visible(r.Text), excerptLimit))
-		}
+	return cut(text, textLimit-length(end)) + end
+}
+
+// askedOf is the line of an outcome that shows what its card asked, with the answer to a question; "" where none is known.
+func askedOf(r agent.Reply) string {
+	if r.Told == "" || r.IsFeedback() {
+		return ""
 	}
-	return text
+	line := "\n" + asked(bot.Visible(r.Told))
+	if r.Decision == agent.AnswerIt {
+		line += " → " + cut(escape(bot.Visible(r.Text)), excerptLimit)
+	}
+	return line
 }
 
 // asked shows what a card asked: arguments as code, in which a backtick is written as JSON can, and a question as words.
 func asked(about string) string {
 	if !strings.HasPrefix(about, "{") || strings.Contains(about, "\n") {
-		return escape(about)
+		return cut(escape(about), excerptLimit)
 	}
-	return "`" + strings.ReplaceAll(escape(about), "`", `\u0060`) + "`"
+	return "`" + cut(strings.ReplaceAll(escape(about), "`", `\u0060`), excerptLimit) + "`"
 }
 
 // userID is an id with nothing in it but what an id has.

@@ -541,3 +541,27 @@ func TestManyChoices(t *testing.T) {
 		t.Errorf("the answer became %+v", decision)
 	}
 }
+
+// TestOutcomesFitIntoAnEdit settles cards with as much as can be said of them, in characters that are sent as five.
+func TestOutcomesFitIntoAnEdit(t *testing.T) {
+	until := time.Date(2026, 12, 30, 9, 0, 0, 0, time.UTC)
+	amps := strings.Repeat("&", wholeLimit)
+	for name, r := range map[string]agent.Reply{
+		"a reason":         {Tool: "delete_file", Decision: agent.Deny, Text: amps, Told: `{"path":"` + amps[:280] + `"}`},
+		"an answer":        {Tool: "ask_person", Decision: agent.AnswerIt, Text: amps, Told: amps[:300]},
+		"what is not seen": {Tool: "delete_file", Decision: agent.Deny, Text: strings.Repeat("\x01", wholeLimit), Told: "{" + strings.Repeat("\x01", 290) + "}"},
+		"always":           {Tool: "delete_file", Decision: agent.Always, Told: `{"path":"` + amps[:280] + `"}`, Always: &until, Rule: "r1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, brisk)
+			address, _ := d.thread()
+			channel, ts := d.ask(approval(address))
+			r.Kind, r.ID, r.By, r.Address = agent.DecidedMark, "c1", "slack:T0TEST:U0ANN", address
+			d.tell("outcome", r)
+			m, _ := d.server.Message(channel, ts)
+			if len(m.Buttons()) > 0 || !strings.HasPrefix(m.Text, r.Tool+" (c1): ") || length(m.Text) > textLimit || !strings.Contains(m.Text, "by <@U0ANN>") {
+				t.Errorf("the card has %d buttons and says %.300q in %d characters", len(m.Buttons()), m.Text, length(m.Text))
+			}
+		})
+	}
+}
