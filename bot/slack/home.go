@@ -12,9 +12,9 @@ import (
 	"nudge/bot"
 )
 
-// Bounds of what a Home shows. Slack takes 100 blocks.
+// Bounds of what a Home shows. Slack takes 100 blocks: a card is six, and the heartbeats with all that is escaped twenty-six.
 const (
-	homeCards   = 15
+	homeCards   = 10
 	homeBeats   = 30
 	homePrefix  = "home:" // begins the id of a card's row of buttons; the card's id and its conversation follow
 	methodHome  = "views.publish"

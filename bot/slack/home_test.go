@@ -157,3 +157,43 @@ func TestHomeThatCannotBeShown(t *testing.T) {
 		t.Errorf("a Home that is switched off is tried %d times", n)
 	}
 }
+
+// TestAFullHome has as much in it as there can be, which Slack takes.
+func TestAFullHome(t *testing.T) {
+	d := newDesk(t, brisk)
+	var cards []agent.Reply
+	for n := range homeCards + 5 {
+		c := approval("slack:T0TEST:C0TEAM:1.1")
+		c.ID = fmt.Sprint("c", n)
+		cards = append(cards, c)
+	}
+	d.overview(cards...)
+	o := d.in.overviews["slack:T0TEST:U0ANN"]
+	o.Heartbeats = nil
+	for range homeBeats + 5 {
+		o.Heartbeats = append(o.Heartbeats, bot.Beat{
+			Name: strings.Repeat("n", 90), Schedule: strings.Repeat("&", 190), State: strings.Repeat("<", 190), Next: time.Unix(1796115600, 0),
+		})
+	}
+	d.in.mu.Lock()
+	d.in.overviews["slack:T0TEST:U0ANN"] = o
+	d.in.mu.Unlock()
+	v := d.home("U0ANN")
+	if text := shownIn(v); !strings.Contains(text, "more. Write to me: nudge approvals") || !strings.Contains(text, "more. Write to me: nudge heartbeats") {
+		t.Errorf("the Home does not say that there is more:\n%s", text)
+	}
+}
+
+// TestOnesHomeIsNotEverybodys lets Slack refuse one person's Home for what is in it.
+func TestOnesHomeIsNotEverybodys(t *testing.T) {
+	for _, fault := range []string{"view_too_large", "hash_conflict", "invalid_blocks"} {
+		t.Run(fault, func(t *testing.T) {
+			d := newDesk(t, brisk)
+			d.overview()
+			d.server.Fail(methodHome, slacktest.Fault{Error: fault})
+			d.acked(d.server.OpenHome("U0BOB", "home"))
+			d.until("it was tried", func() bool { return len(d.server.Calls(methodHome)) == 1 })
+			d.home("U0ANN")
+		})
+	}
+}

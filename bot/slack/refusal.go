@@ -15,6 +15,7 @@ var (
 	callCodes = []string{
 		"thread_not_found", "invalid_thread_ts", "thread_locked", "user_not_in_channel", "user_not_found", "invalid_arguments",
 		"invalid_chunks", "no_text", "msg_too_long", "message_not_found", "message_not_in_streaming_state", "ratelimited",
+		"invalid_blocks", "view_too_large", "hash_conflict", "duplicate_external_id",
 	}
 )
 
