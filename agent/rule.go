@@ -42,6 +42,15 @@ type Rule struct {
 	Session   string          `json:"session"`
 }
 
+// ruleSkew is how far a clock may have been set back since a rule was saved.
+const ruleSkew = time.Hour
+
+// holds reports whether a rule lets its call run at an instant. Before it was saved it does not: then the clock is wrong, or
+// was when the rule got its end, which may be years from now.
+func (r Rule) holds(at time.Time) bool {
+	return !at.Before(r.Saved.Add(-ruleSkew)) && at.Before(r.Until)
+}
+
 // ruleKey names the row of a rule; "" for the digest is the beginning of all rows of the person's. A digest stands for the
 // person, so that nobody's rows begin with another's.
 func ruleKey(person PersonID, digest string) string {
@@ -97,7 +106,7 @@ func (a *actor) ruleFor(c *call) (*Rule, error) {
 	err := a.Store.View(context.Background(), func(tx memory.Tx) error {
 		rule = nil
 		found, there, err := ruleAt(tx, key)
-		if there && found.Person == t.person.ID && found.Tool == c.Name && string(found.Arguments) == string(c.arguments) && now().Before(found.Until) {
+		if there && found.Person == t.person.ID && found.Tool == c.Name && string(found.Arguments) == string(c.arguments) && found.holds(now()) {
 			rule = &found
 		}
 		return err

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -366,6 +367,42 @@ func TestARuleEnds(t *testing.T) {
 		consistent(t, w.Config.Store)
 		w.Kill()
 	})
+}
+
+// TestARuleOfAClockThatWasWrong is of a clock that was ahead when the rule was saved, and was then set right: the rule would
+// hold for longer than anybody has been told.
+func TestARuleOfAClockThatWasWrong(t *testing.T) {
+	for _, test := range []struct {
+		ahead time.Duration
+		holds bool
+	}{{time.Minute, true}, {10 * 365 * 24 * time.Hour, false}} {
+		d := &deeds{}
+		w, _ := fresh(t, asked, d.tool("delete", agent.Effectful, agent.PolicyAsk))
+		const call = `delete {"x":"a"}`
+		allowed(t, w, call)
+		err := w.Config.Store.Update(t.Context(), func(tx memory.Tx) error {
+			rows := map[string]agent.Rule{}
+			err := tx.Table("rule").Scan("", func(key string, data []byte) error {
+				var r agent.Rule
+				err := json.Unmarshal(data, &r)
+				r.Saved, r.Until = r.Saved.Add(test.ahead), r.Until.Add(test.ahead)
+				rows[key] = r
+				return err
+			})
+			for key, r := range rows {
+				data, _ := json.Marshal(r)
+				err = errors.Join(err, tx.Table("rule").Put(key, data))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if holds := asks(w, call) == ""; holds != test.holds {
+			t.Errorf("a rule of a clock that was %v ahead holds: %v", test.ahead, holds)
+		}
+		w.Kill()
+	}
 }
 
 // TestARuleGoesWithItsSession erases the session, and with it what was allowed in it.
