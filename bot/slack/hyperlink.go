@@ -41,7 +41,7 @@ func (r *renderer) image(n *ast.Image) {
 var hostLike = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://)?(?:(?:[\pL\pN-]+\.)+\pL{2,}|\d{1,3}(?:\.\d{1,3}){3})`)
 
 // unlike are signs in a label that are not what they look like, or would end it.
-var unlike = strings.NewReplacer("|", "∣", "`", "ˋ", "\n", " ", "。", ".", "．", ".", "․", ".", "｡", ".")
+var unlike = strings.NewReplacer("|", "∣", "`", "ˋ", "\n", " ", "。", ".", "．", ".", "․", ".", "｡", ".", "﹒", ".")
 
 // labelled is a label as it may be shown: in one line and without what is not seen.
 func labelled(label string) string {
@@ -75,8 +75,17 @@ func (r *renderer) hyperlink(label, target string, n ast.Node) {
 	}
 }
 
+// unseen are signs that are drawn as nothing, or onto the letter before them, so that a word reads the same without them.
+var unseen = []*unicode.RangeTable{unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
+
 // pretends reports whether a label names another host than the one that its link leads to.
 func pretends(label, host string) bool {
+	label = strings.Map(func(c rune) rune {
+		if unicode.In(c, unseen...) {
+			return -1
+		}
+		return c
+	}, label)
 	for _, word := range hostLike.FindAllString(label, -1) {
 		if _, bare, schemed := strings.Cut(word, "://"); schemed {
 			word = bare
