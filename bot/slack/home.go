@@ -12,11 +12,12 @@ import (
 	"nudge/bot"
 )
 
-// Bounds of what a Home shows. Slack takes 100 blocks: a card is six, and the heartbeats with all that is escaped twenty-six.
+// Bounds of what a Home shows. Slack takes 100 blocks; a card has up to six.
 const (
 	homeCards   = 10
 	homeBeats   = 30
-	homePrefix  = "home:" // begins the id of a card's row of buttons; the card's id and its conversation follow
+	homeText    = 3 * sectionLimit // characters of what is said of all heartbeats
+	homePrefix  = "home:"          // begins the id of a card's row of buttons; the card's id and its conversation follow
 	methodHome  = "views.publish"
 	headerLimit = 150
 )
@@ -151,14 +152,18 @@ func homeHeartbeats(beats []bot.Beat) []slack.Block {
 		return []slack.Block{section(bot.NothingWakes)}
 	}
 	var lines []string
+	size := 0
 	for _, b := range beats[:min(len(beats), homeBeats)] {
 		line := fmt.Sprintf("*%s*: %s, %s", escape(cut(b.Name, 100)), escape(cut(b.Schedule, 200)), escape(cut(b.State, 200)))
 		if !b.Next.IsZero() {
 			line += "; next " + clock(b.Next)
 		}
+		if size += length(line) + 1; size > homeText {
+			break
+		}
 		lines = append(lines, line)
 	}
-	if n := len(beats) - homeBeats; n > 0 {
+	if n := len(beats) - len(lines); n > 0 {
 		lines = append(lines, fmt.Sprintf("And %d more. Write to me: nudge heartbeats", n))
 	}
 	var blocks []slack.Block

@@ -138,6 +138,27 @@ func hasCard(v slacktest.View, card string) bool {
 	return false
 }
 
+// TestAFullHome is one of a person for whom much waits, which is shown within what Slack takes.
+func TestAFullHome(t *testing.T) {
+	d := newDesk(t, brisk)
+	many := make([]agent.Reply, 40)
+	for i := range many {
+		many[i] = approval(annsDM)
+		many[i].ID, many[i].Text = fmt.Sprint("m", i), "-a\n+b"
+	}
+	d.overview(many...)
+	d.in.mu.Lock()
+	o := d.in.overviews["slack:T0TEST:U0ANN"]
+	for i := range 60 {
+		o.Heartbeats = append(o.Heartbeats, bot.Beat{Name: fmt.Sprint(strings.Repeat("<", 90), i), Schedule: strings.Repeat("&", 200), State: strings.Repeat(">", 200)})
+	}
+	d.in.overviews["slack:T0TEST:U0ANN"] = o
+	d.in.mu.Unlock()
+	if text := shownIn(d.home("U0ANN")); !strings.Contains(text, "more. Write to me: nudge approvals") || !strings.Contains(text, "You have spent") {
+		t.Errorf("a full Home says %q", text)
+	}
+}
+
 func TestHomeThatCannotBeShown(t *testing.T) {
 	d := newDesk(t, brisk)
 	d.in.mu.Lock()
@@ -155,32 +176,6 @@ func TestHomeThatCannotBeShown(t *testing.T) {
 	d.say(slacktest.Said{Text: "hi"})
 	if n := len(d.server.Calls(methodHome)); n != 1 {
 		t.Errorf("a Home that is switched off is tried %d times", n)
-	}
-}
-
-// TestAFullHome has as much in it as there can be, which Slack takes.
-func TestAFullHome(t *testing.T) {
-	d := newDesk(t, brisk)
-	var cards []agent.Reply
-	for n := range homeCards + 5 {
-		c := approval("slack:T0TEST:C0TEAM:1.1")
-		c.ID = fmt.Sprint("c", n)
-		cards = append(cards, c)
-	}
-	d.overview(cards...)
-	o := d.in.overviews["slack:T0TEST:U0ANN"]
-	o.Heartbeats = nil
-	for range homeBeats + 5 {
-		o.Heartbeats = append(o.Heartbeats, bot.Beat{
-			Name: strings.Repeat("n", 90), Schedule: strings.Repeat("&", 190), State: strings.Repeat("<", 190), Next: time.Unix(1796115600, 0),
-		})
-	}
-	d.in.mu.Lock()
-	d.in.overviews["slack:T0TEST:U0ANN"] = o
-	d.in.mu.Unlock()
-	v := d.home("U0ANN")
-	if text := shownIn(v); !strings.Contains(text, "more. Write to me: nudge approvals") || !strings.Contains(text, "more. Write to me: nudge heartbeats") {
-		t.Errorf("the Home does not say that there is more:\n%s", text)
 	}
 }
 
