@@ -53,10 +53,21 @@ func chatCommands() []chatCommand {
 }
 
 // IsCommand reports whether a text is a command, where commands are the word "nudge" and then their own, or the word that
-// stops: then it is answered at once, and no turn begins with it.
+// stops: then it is answered at once, and no turn begins with it. What is one only from an owner counts as one from anybody.
 func IsCommand(text string) bool {
-	_, _, ok := spokenCommand(strings.TrimSpace(text))
-	return ok || strings.EqualFold(strings.TrimSpace(text), "stop")
+	text = strings.TrimSpace(text)
+	_, _, ok := spokenCommand(text)
+	return ok || strings.EqualFold(text, "stop") || ownersWords(text) != ""
+}
+
+// ownersWords is the command that a text alone is from an owner, who needs nothing before it there; "" for none.
+func ownersWords(text string) string {
+	for _, words := range []string{"stop all", "go on"} {
+		if strings.EqualFold(text, words) {
+			return words
+		}
+	}
+	return ""
 }
 
 var commandWord = regexp.MustCompile(`^[a-z][a-z-]*$`)
@@ -229,14 +240,22 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		var lines []string
 		slash := h.slash(e.Address)
+		elsewhere := 0 // cards that are not shown, since others read along
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if w.Person == e.From.ID || h.agent.MayDecide(w, e.From.ID) {
+			switch {
+			case w.Person != e.From.ID && !h.agent.MayDecide(w, e.From.ID):
+			case w.Conversation != e.Address && !agent.Direct(e.Address):
+				elsewhere++
+			default:
 				lines = append(lines, CardText(w.Reply, slash))
 			}
 			return nil
 		})
 		if err != nil {
 			return "", "", err
+		}
+		if elsewhere > 0 {
+			lines = append(lines, fmt.Sprintf("Waiting elsewhere: %s. Ask me in direct messages which.", counted(elsewhere, "card")))
 		}
 		if lines == nil {
 			lines = []string{NothingWaits}
@@ -284,7 +303,7 @@ func (h *Hub) revoke(ctx context.Context, e Event, id string) (Admission, error)
 }
 
 func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, error) {
-	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+	return h.answerAlone(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		beats, err := heartbeatsFor(tx, e.From.ID)
 		if err != nil {
 			return "", "", err
@@ -337,7 +356,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 }
 
 func (h *Hub) usage(ctx context.Context, e Event, _ string) (Admission, error) {
-	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+	return h.answerAlone(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		spent, err := agent.SpentToday(tx, e.From)
 		return agent.Notice, fmt.Sprintf("You have spent $%.4f today.", spent.USD()), err
 	})

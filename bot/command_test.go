@@ -383,3 +383,82 @@ func TestStopAll(t *testing.T) {
 		t.Errorf("heartbeats: %q", got)
 	}
 }
+
+// TestApprovalsWhereOthersReadAlong shows the cards that stand there, and no arguments of those that stand elsewhere.
+func TestApprovalsWhereOthersReadAlong(t *testing.T) {
+	f := newFake()
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	const thread = "chat:T:C:1"
+	s.receive(s.event("erase it"))
+	private := f.cards()[0]
+	list := func(address string) string {
+		e := s.event("/approvals")
+		e.Address = address
+		s.receive(e)
+		all := f.all()
+		return all[len(all)-1].Text
+	}
+	if got := list(thread); strings.Contains(got, "notes") || strings.Contains(got, private) || !strings.Contains(got, "1 card") {
+		t.Errorf("in a thread of others approvals says %q", got)
+	}
+	e := s.event("please\nerase it")
+	e.Address = thread
+	s.receive(e)
+	public := f.cards()[1]
+	if got := list(thread); !strings.Contains(got, public) || strings.Contains(got, private) || !strings.Contains(got, "1 card") {
+		t.Errorf("where a card stands approvals says %q", got)
+	}
+	if got := list(annHome); !strings.Contains(got, public) || !strings.Contains(got, private) {
+		t.Errorf("in direct messages approvals says %q", got)
+	}
+}
+
+// TestHeartbeatsWhereOthersReadAlong are told to their person alone.
+func TestHeartbeatsWhereOthersReadAlong(t *testing.T) {
+	f := newFake()
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	for _, command := range []string{"/heartbeats", "/snooze", "/usage"} {
+		e := s.event(command)
+		e.Address = "chat:T:C:1"
+		s.receive(e)
+		if all := f.all(); all[len(all)-1].To != ann.ID {
+			t.Errorf("the answer to %s is for %q", command, all[len(all)-1].To)
+		}
+		s.receive(s.event(command))
+		if all := f.all(); all[len(all)-1].To != "" {
+			t.Errorf("in direct messages the answer to %s is for %q", command, all[len(all)-1].To)
+		}
+	}
+}
+
+// TestClicksAtACardInSomebodysDirectMessages are answered in those of whoever has clicked, and nowhere else.
+func TestClicksAtACardInSomebodysDirectMessages(t *testing.T) {
+	f := newFake()
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	s.receive(s.event("erase it"))
+	card := f.cards()[0]
+	click := func(who agent.Person) {
+		e := s.event("")
+		e.From, e.Click = who, &agent.Decision{Card: card, Verdict: agent.Approve}
+		s.receive(e)
+	}
+	click(bob)
+	click(ann)
+	click(bob)
+	if got := f.texts(annHome); strings.Contains(got, "not yours") || strings.Contains(got, "already") {
+		t.Errorf("ann reads %q", got)
+	}
+	if got := f.texts(bobHome); !strings.Contains(got, "not yours") || !strings.Contains(got, "already approved") {
+		t.Errorf("bob reads %q", got)
+	}
+}
+
+// cards are the ids of those that were shown.
+func (f *fake) cards() (ids []string) {
+	for _, d := range f.all() {
+		if d.Kind == agent.Approval {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}

@@ -119,7 +119,11 @@ func (h *Hub) feedbackAnswer(ctx context.Context, e Event, fn func(tx memory.Tx,
 			}
 			e.From.Zone = known.Zone
 		}
-		return fn(tx, e)
+		r, err := fn(tx, e)
+		if r.Address == "" {
+			r = e.alone(r)
+		}
+		return r, err
 	})
 	if err == nil && h.Rescheduled != nil {
 		h.Rescheduled()

@@ -73,13 +73,15 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 		if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
 			return h.refuseClick(ctx, e, err)
 		}
+		if isDirect(e.Address) && !isOwn(e.From.ID, e.Address) {
+			// Where all that waits for a person is listed, cards can be decided that stand in somebody else's direct messages.
+			e.Address = e.From.ID.Home()
+		}
 		return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
 	}
-	for _, words := range []string{"stop all", "go on"} {
-		// Alone, these need no slash; from others than owners they are words like any.
-		if strings.EqualFold(text, words) && h.agent.Owns(e.From.ID) {
-			return h.obey(ctx, e, words, "")
-		}
+	// From others than owners these are words like any.
+	if words := ownersWords(text); words != "" && h.agent.Owns(e.From.ID) {
+		return h.obey(ctx, e, words, "")
 	}
 	if word, rest, ok := h.command(e.Address, text); ok {
 		return h.obey(ctx, e, word, rest)
@@ -271,6 +273,22 @@ func (h *Hub) answerWith(ctx context.Context, e Event, fn func(memory.Tx) (agent
 		r.Kind, r.Text, err = fn(tx)
 		return r, err
 	})
+}
+
+// answerAlone is answerWith for what is nobody's business but the person's.
+func (h *Hub) answerAlone(ctx context.Context, e Event, fn func(memory.Tx) (agent.Kind, string, error)) (Admission, error) {
+	return h.answerReply(ctx, e, func(tx memory.Tx) (r agent.Reply, err error) {
+		r.Kind, r.Text, err = fn(tx)
+		return e.alone(r), err
+	})
+}
+
+// alone is an answer to an event that its person reads alone where others read along.
+func (e Event) alone(r agent.Reply) agent.Reply {
+	if !agent.Direct(e.Address) {
+		r.To = e.From.ID
+	}
+	return r
 }
 
 // answerReply is answerWith for a reply that has more than a text. One without an address goes to where the event came from.

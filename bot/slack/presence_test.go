@@ -167,6 +167,8 @@ func TestStatusAndCommands(t *testing.T) {
 	d, _ := newOffice(t, slacktest.Options{Agent: true})
 	d.say(slacktest.Said{Channel: shared, Text: "<@U0BOT> nudge usage"})
 	d.say(slacktest.Said{Channel: shared, Text: "<@U0BOT> stop"})
+	d.say(slacktest.Said{Channel: shared, Text: "<@U0BOT> stop all"})
+	d.say(slacktest.Said{Channel: shared, Text: "<@U0BOT> Go on"})
 	address, thread := d.working()
 	if n := len(d.server.Calls(methodSession)); n != 1 {
 		t.Errorf("there are %d sessions", n)
