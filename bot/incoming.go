@@ -73,7 +73,7 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 		if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
 			return h.refuseClick(ctx, e, err)
 		}
-		if isDirect(e.Address) && !isOwn(e.From.ID, e.Address) {
+		if agent.Direct(e.Address) && !isOwn(e.From.ID, e.Address) {
 			// Where all that waits for a person is listed, cards can be decided that stand in somebody else's direct messages.
 			e.Address = e.From.ID.Home()
 		}

@@ -23,20 +23,20 @@ type outer struct {
 // said is an event about a message: a message or an app_mention. Only what is needed is read, so that a field of an
 // unexpected type elsewhere does no harm.
 type said struct {
-	Type        string     `json:"type"`
-	Subtype     string     `json:"subtype"`
-	Channel     string     `json:"channel"`
-	ChannelType string     `json:"channel_type"`
-	User        string     `json:"user"`
-	Bot         string     `json:"bot_id"`
-	Text        string     `json:"text"`
-	TS          string     `json:"ts"`
-	Thread      string     `json:"thread_ts"`
-	ClientID    string     `json:"client_msg_id"`
-	Team        string     `json:"team"`
-	UserTeam    string     `json:"user_team"`
-	SourceTeam  string     `json:"source_team"`
-	Files       []attached `json:"files"`
+	Type        string      `json:"type"`
+	Subtype     string      `json:"subtype"`
+	Channel     string      `json:"channel"`
+	ChannelType string      `json:"channel_type"`
+	User        string      `json:"user"`
+	Bot         string      `json:"bot_id"`
+	Text        string      `json:"text"`
+	TS          string      `json:"ts"`
+	Thread      string      `json:"thread_ts"`
+	ClientID    string      `json:"client_msg_id"`
+	Team        string      `json:"team"`
+	UserTeam    string      `json:"user_team"`
+	SourceTeam  string      `json:"source_team"`
+	Files       attachments `json:"files"`
 }
 
 // The subtypes of messages that people write. All others tell of something that happened, such as an edit.
@@ -52,7 +52,10 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 		if o.Type == "app_rate_limited" {
 			s.log.Error("slack leaves events out, since there are more than 30,000 an hour; what people say may not be heard")
 		}
-		if fault == nil && json.Unmarshal(o.Event, &m) == nil && s.spoken(m) {
+		if fault == nil {
+			fault = json.Unmarshal(o.Event, &m)
+		}
+		if fault == nil && s.spoken(o, m) {
 			// Names are asked for side by side, so that many people in one channel do not wait for each other's.
 			s.lanes.do("person "+m.User, func() { s.directory.lookup(ctx, m.User) })
 			s.lanes.do(m.Channel, func() { s.message(ctx, in, e, o, m) })
@@ -60,6 +63,9 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 		}
 		if s.happened(ctx, in, e, o) {
 			return
+		}
+		if fault != nil && (m.Type == "message" || m.Type == "app_mention") {
+			s.log.Error("something said in slack cannot be read, and is not heard", "channel", m.Channel, "ts", m.TS, "error", fault)
 		}
 	case "interactive":
 		s.lanes.do("interactive "+e.ID, func() { s.interaction(ctx, in, e) })
@@ -74,8 +80,11 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 }
 
 // spoken reports whether an event is something that a person said to a place where it may concern the bot.
-func (s *Slack) spoken(m said) bool {
+func (s *Slack) spoken(o outer, m said) bool {
 	if m.Type != "message" && m.Type != "app_mention" || m.Channel == "" || m.TS == "" {
+		return false
+	}
+	if !nameable(o.Team, m.Team, m.UserTeam, m.SourceTeam, m.Channel, m.User, m.TS, m.Thread) {
 		return false
 	}
 	me := s.me()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,29 @@ type attached struct {
 	Access       string `json:"file_access"`
 }
 
+// attachments are the files of a message. One that cannot be read is told of all the same, and keeps nobody from hearing the
+// words that it came with.
+type attachments []attached
+
+// UnmarshalJSON reads what can be read, and has no error.
+func (a *attachments) UnmarshalJSON(data []byte) error {
+	var all []json.RawMessage
+	if json.Unmarshal(data, &all) != nil {
+		return nil
+	}
+	for _, one := range all {
+		var file attached
+		if json.Unmarshal(one, &file) != nil {
+			file = attached{Access: unreadable}
+		}
+		*a = append(*a, file)
+	}
+	return nil
+}
+
+// unreadable is the access, none of Slack's, of a file of which Slack tells in a way that is not known.
+const unreadable = "unreadable"
+
 // file is what the agent is told of it.
 func (a attached) file() agent.File {
 	name := cmp.Or(a.Name, a.Title)
@@ -51,6 +75,8 @@ func (a attached) barred() string {
 		return "Slack hides it, since it is older or larger than the workspace's plan keeps"
 	case a.Access == "access_denied":
 		return "Slack does not let the app see it"
+	case a.Access == unreadable:
+		return "Slack tells of it in a way that is not known here"
 	case a.kind() != "":
 		return fmt.Sprintf("it is a %s of Slack's, which is no file; it can be read when its content is pasted", a.kind())
 	case a.External, a.Mode == "external":

@@ -45,6 +45,9 @@ func (s *Slack) happened(ctx context.Context, in bot.Receiver, e envelope, o out
 		return false
 	}
 	user := h.id()
+	if !nameable(o.Team, user, h.Channel, h.Thread, h.Pane.User, h.Pane.Channel, h.Pane.Thread) {
+		return false
+	}
 	switch {
 	case h.Type == "agent_session_stopped" && user != "" && h.Channel != "" && h.Thread != "":
 		s.lanes.do("stop "+e.ID, func() { s.sessionStopped(ctx, in, e, o, h) })

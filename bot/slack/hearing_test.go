@@ -398,3 +398,65 @@ func TestSamples(t *testing.T) {
 		t.Errorf("heard %q, want %q", got, want)
 	}
 }
+
+// TestFilesThatCannotBeRead keep nobody from being heard, and are told of.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	d := newDesk(t, brisk)
+	for n, files := range []any{
+		[]any{map[string]any{"id": "F1", "name": "a.txt", "size": "large"}}, []any{"F1"}, []any{nil}, "F1", 1, map[string]any{"id": "F1"},
+	} {
+		id := d.server.Deliver(map[string]any{
+			"type": "message", "subtype": "file_share", "channel_type": "im", "channel": slacktest.DM("U0ANN"), "user": "U0ANN",
+			"text": "look at this", "ts": fmt.Sprintf("1700000000.%06d", n), "files": files,
+		})
+		d.acked(id)
+		events := d.in.all()
+		if len(events) != n+1 || events[n].Text != "look at this" {
+			t.Fatalf("with the files %v, %d of %d were heard", files, len(events), n+1)
+		}
+		if list, isList := files.([]any); isList && len(list) != len(events[n].Files) {
+			t.Errorf("of the files %v %v are told", files, events[n].Files)
+		}
+	}
+	if f := d.in.all()[0].Files[0]; f.Barred == "" {
+		t.Errorf("a file that cannot be read is %+v", f)
+	}
+}
+
+// TestIDsThatNameAnotherConversation are not taken: with colons in them they would be parts of another address.
+func TestIDsThatNameAnotherConversation(t *testing.T) {
+	d := newDesk(t, brisk)
+	private := d.openedForm()
+	user := func(id, team string) map[string]any { return map[string]any{"id": id, "team_id": team} }
+	message := func(field, value string) map[string]any {
+		m := map[string]any{"type": "message", "channel_type": "im", "channel": slacktest.DM("U0EVE"), "user": "U0EVE", "text": "hi", "ts": "1.1"}
+		m[field] = value
+		return m
+	}
+	for _, id := range []string{
+		d.server.Deliver(message("user", "U0ANN:x")), d.server.Deliver(message("thread_ts", "1:2")), d.server.Deliver(message("user_team", "T0:dm")),
+		d.server.Deliver(map[string]any{"type": "agent_session_stopped", "user": "U0ANN:x", "channel": "D0EVE", "thread_ts": "1.1"}),
+		d.server.Send("slash_commands", map[string]any{"team_id": "T0TEST", "user_id": "U0ANN:x", "text": "approvals"}),
+		d.server.Send("interactive", map[string]any{
+			"type": "block_actions", "user": user("U0ANN:x", "T0TEST"), "container": map[string]any{"channel_id": "D0EVE", "message_ts": "1.1"},
+			"actions": []any{map[string]any{"action_id": actionApprove, "value": "c1", "action_ts": "1.2"}},
+		}),
+		d.server.Send("interactive", map[string]any{
+			"type": "view_submission", "user": user("U0EVE", "T0TEST:dm"),
+			"view": map[string]any{"id": "V1", "callback_id": formCallback, "private_metadata": private},
+		}),
+	} {
+		d.acked(id)
+	}
+	if got := d.in.all(); len(got) != 0 {
+		t.Errorf("these were taken: %+v", got)
+	}
+}
+
+// openedForm is what travels in a form of a card that waits.
+func (d *desk) openedForm() string {
+	d.in.mu.Lock()
+	defer d.in.mu.Unlock()
+	d.in.cards["c1"] = approval(annsDM)
+	return `{"card":"c1","verdict":"deny","address":"` + annsDM + `"}`
+}

@@ -78,6 +78,12 @@ func (i interaction) message() string { return cmp.Or(i.Container.Message, i.Mes
 // team is the workspace of the person, or the bot's own where that is not told.
 func (i interaction) team(own string) string { return cmp.Or(i.User.Team, i.Team.ID, own) }
 
+// nameable reports whether its ids can be parts of an address.
+func (i interaction) nameable() bool {
+	return nameable(i.Team.ID, i.User.ID, i.User.Team, i.Channel.ID, i.Container.Channel, i.Container.Message, i.Container.Thread,
+		i.Message.TS, i.Message.Thread)
+}
+
 // place is the conversation that a click belongs to: the one that the buttons were made for, which stands in their block, if
 // that is where they stand, and otherwise the one in which they do.
 func (i interaction) place(c click, ownTeam string) place {
@@ -108,7 +114,8 @@ func (i interaction) within(p place) bool {
 // interaction takes a click or a form.
 func (s *Slack) interaction(ctx context.Context, in bot.Receiver, e envelope) {
 	var i interaction
-	if err := json.Unmarshal(e.Payload, &i); err != nil || i.User.ID == "" {
+	if err := json.Unmarshal(e.Payload, &i); err != nil || i.User.ID == "" || !i.nameable() {
+		s.log.Warn("slack sent a click or a form that cannot be read", "type", i.Type, "error", err)
 		s.acknowledge(ctx, e, nil)
 		return
 	}
@@ -212,7 +219,7 @@ type slashed struct {
 // slash takes a slash command. Slack does not tell in which thread it was given, so it is answered in direct messages.
 func (s *Slack) slash(ctx context.Context, in bot.Receiver, e envelope) {
 	var c slashed
-	if err := json.Unmarshal(e.Payload, &c); err != nil || c.User == "" {
+	if err := json.Unmarshal(e.Payload, &c); err != nil || c.User == "" || !nameable(c.Team, c.User) {
 		s.acknowledge(ctx, e, nil)
 		return
 	}

@@ -1,9 +1,11 @@
 package slack
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"nudge/agent"
 )
@@ -62,6 +64,14 @@ func userOf(id agent.PersonID) string {
 		return parts[2]
 	}
 	return ""
+}
+
+// nameable reports whether ids can be parts of an address; "" is for one that there is none of. One with a colon in it would
+// name another conversation.
+func nameable(ids ...string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool {
+		return strings.ContainsFunc(id, func(r rune) bool { return r == ':' || unicode.IsSpace(r) || unicode.IsControl(r) })
+	})
 }
 
 // direct reports whether a channel is somebody's direct messages.

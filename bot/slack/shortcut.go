@@ -113,7 +113,7 @@ func (a about) json() string {
 // person's direct messages.
 func (s *Slack) askedAbout(ctx context.Context, in bot.Receiver, e envelope, i interaction) {
 	var a about
-	if json.Unmarshal([]byte(i.View.Private), &a) != nil || a.Channel == "" || a.Message == "" {
+	if json.Unmarshal([]byte(i.View.Private), &a) != nil || a.Channel == "" || a.Message == "" || !nameable(a.Channel, a.Message, a.Thread) {
 		s.acknowledge(ctx, e, nil)
 		return
 	}
