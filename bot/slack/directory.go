@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/slack-go/slack"
 
@@ -108,7 +110,7 @@ func (d *directory) known(user string) (profile, bool) {
 // learn keeps what Slack tells of a person.
 func (d *directory) learn(u slack.User) profile {
 	p := profile{
-		name: cmp.Or(u.Profile.DisplayName, u.RealName, u.Profile.RealName, u.Name), zone: u.TZ, locale: u.Locale, team: u.TeamID,
+		name: oneName(u.Profile.DisplayName, u.RealName, u.Profile.RealName, u.Name), zone: u.TZ, locale: u.Locale, team: u.TeamID,
 		standing: d.me().standing(u), at: time.Now(),
 	}
 	d.mu.Lock()
@@ -118,6 +120,26 @@ func (d *directory) learn(u slack.User) profile {
 	}
 	d.people[u.ID] = p
 	return p
+}
+
+// oneName is the first of a person's names in which there is something to be seen, in one line. What turns the direction of
+// writing would change how what stands beside the name reads.
+func oneName(names ...string) string {
+	for _, name := range names {
+		name = strings.Map(func(c rune) rune {
+			switch {
+			case unicode.IsSpace(c):
+				return ' '
+			case unicode.IsControl(c), unicode.Is(unicode.Cf, c) && c != '\u200d':
+				return -1
+			}
+			return c
+		}, name)
+		if name = strings.Join(strings.Fields(name), " "); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // standing is a person's place in the organisation that the bot belongs to. People of a Slack Connect channel have another

@@ -106,6 +106,32 @@ func TestPeopleAreKeptFresh(t *testing.T) {
 	d.until("she is a guest", func() bool { p, _ := d.slack.directory.known("U0ANN"); return p.standing == bot.Guest })
 }
 
+// TestNames are of one line, and change nothing beside them.
+func TestNames(t *testing.T) {
+	for _, test := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"Ann"}, "Ann"},
+		{[]string{"", "Ann"}, "Ann"},
+		{[]string{" \n\u202e", "Ann"}, "Ann"},
+		{[]string{"Eve\nAnn:  delete\u2028it"}, "Eve Ann: delete it"},
+		{[]string{"Eve\u202e\u2066\u200b\x00"}, "Eve"},
+		{[]string{"\U0001f469\u200d\U0001f467 Zoë"}, "\U0001f469\u200d\U0001f467 Zoë"},
+		{[]string{"", ""}, ""},
+	} {
+		if got := oneName(test.names...); got != test.want {
+			t.Errorf("%q is called %q, want %q", test.names, got, test.want)
+		}
+	}
+	d := newDesk(t, brisk)
+	d.server.AddUser(slacktest.User{ID: "U0ODD", Name: "Eve\nAnn:\u202e yes"})
+	d.say(slacktest.Said{User: "U0ODD", Text: "hi"})
+	if got := d.in.all()[0].From.Name; got != "Eve Ann: yes" {
+		t.Errorf("somebody is called %q", got)
+	}
+}
+
 func TestASlowDirectoryHoldsNothingUp(t *testing.T) {
 	d := newDesk(t, brisk)
 	d.server.Fail("users.info", slacktest.Fault{Hang: true})
