@@ -20,6 +20,7 @@ const (
 	mostAck   = 20 << 10         // Slack drops an acknowledgement of so many bytes without a word
 	sendFor   = 10 * time.Second // for a frame to leave
 	byeFor    = 2 * time.Second  // for Slack to answer that a link ends
+	ackFor    = 3 * time.Second  // after a thing came, Slack waits no longer for its acknowledgement
 )
 
 // link keeps a Socket Mode link to Slack (docs.slack.dev/apis/events-api/using-socket-mode). Slack ends each link after some
@@ -35,7 +36,8 @@ type link struct {
 	alarm    func(text string)
 
 	mu    sync.Mutex
-	conns []*conn // those that said hello and have not ended, the newest last
+	conns []*conn       // those that said hello and have not ended, the newest last
+	came  chan struct{} // closed when the next one says hello; nil when nobody waits for it
 }
 
 // conn is one WebSocket of a link.
@@ -170,9 +172,10 @@ func (l *link) take(c *conn, data []byte, hear func(envelope)) error {
 		l.log.Warn("slack sent something without an id", "type", f.Type)
 		return nil
 	}
+	late := time.Now().Add(ackFor)
 	hear(envelope{
 		ID: f.Envelope, Kind: f.Type, Payload: f.Payload, TakesPayload: string(f.TakesPayload) == "true",
-		acknowledge: func(ctx context.Context, payload any) error { return l.acknowledge(ctx, c, f.Envelope, payload) },
+		acknowledge: func(ctx context.Context, payload any) error { return l.acknowledge(ctx, c, late, f.Envelope, payload) },
 	})
 	return nil
 }
@@ -189,6 +192,10 @@ func (l *link) hello(c *conn, f frame) {
 		time.AfterFunc(l.timing.Overlap, old.bye)
 	}
 	l.conns = append(l.conns, c)
+	if l.came != nil {
+		close(l.came)
+		l.came = nil
+	}
 	here := len(l.conns)
 	l.mu.Unlock()
 	l.log.Info("linked to slack")
@@ -231,8 +238,9 @@ func (l *link) told(c *conn, reason string) error {
 }
 
 // acknowledge tells Slack that a thing was taken: over the WebSocket on which it came, or over the newest when that has
-// ended.
-func (l *link) acknowledge(ctx context.Context, c *conn, id string, payload any) error {
+// ended. Where there is none it waits for the next until a time: a click is delivered once, and its person would be told
+// that it failed.
+func (l *link) acknowledge(ctx context.Context, c *conn, until time.Time, id string, payload any) error {
 	data, err := json.Marshal(struct {
 		Envelope string `json:"envelope_id"`
 		Payload  any    `json:"payload,omitempty"`
@@ -246,19 +254,38 @@ func (l *link) acknowledge(ctx context.Context, c *conn, id string, payload any)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err = c.send(data); err == nil {
-		return nil
+	late := time.NewTimer(time.Until(until))
+	defer late.Stop()
+	for {
+		if err = c.send(data); err == nil {
+			return nil
+		}
+		newest, came := l.newest(c)
+		if newest == nil {
+			select {
+			case <-came:
+				continue
+			case <-late.C:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		c = newest
 	}
+}
+
+// newest is the newest link, or else what is closed when there is one. One that has failed is none.
+func (l *link) newest(failed *conn) (newest *conn, came <-chan struct{}) {
 	l.mu.Lock()
-	newest := c
-	if n := len(l.conns); n > 0 {
-		newest = l.conns[n-1]
+	defer l.mu.Unlock()
+	if n := len(l.conns); n > 0 && l.conns[n-1] != failed {
+		return l.conns[n-1], nil
 	}
-	l.mu.Unlock()
-	if newest != c {
-		err = newest.send(data)
+	if l.came == nil {
+		l.came = make(chan struct{})
 	}
-	return err
+	return nil, l.came
 }
 
 func (c *conn) send(data []byte) error {

@@ -170,6 +170,30 @@ func TestLateAcknowledgements(t *testing.T) {
 	}
 }
 
+// TestAnAcknowledgementWaitsForALink is of a click that was taken when there was no link.
+func TestAnAcknowledgementWaitsForALink(t *testing.T) {
+	d := newDesk(t, brisk)
+	held := make(chan struct{})
+	d.in.mu.Lock()
+	d.in.held = held
+	d.in.mu.Unlock()
+	click := d.server.Send("interactive", pressedApprove("c1"))
+	event := d.server.Deliver(map[string]any{"type": "reaction_added"})
+	d.acked(event) // so the click has come as well
+	d.server.Fail("apps.connections.open", slacktest.Fault{RetryAfter: time.Second})
+	d.server.Drop()
+	d.until("the link is gone", func() bool {
+		d.slack.link.mu.Lock()
+		defer d.slack.link.mu.Unlock()
+		return len(d.slack.link.conns) == 0
+	})
+	close(held)
+	d.acked(click)
+	if n, _ := d.server.Acked(click); n != 1 {
+		t.Errorf("it was acknowledged %d times", n)
+	}
+}
+
 // TestWhatCannotBeReadIsAcknowledged sends envelopes of which little is as it should be.
 func TestWhatCannotBeReadIsAcknowledged(t *testing.T) {
 	d := newClosedDesk(t, brisk)
@@ -290,7 +314,7 @@ func TestTwoProcessesOnOneToken(t *testing.T) {
 }
 
 func TestLongAcknowledgementsAreRefused(t *testing.T) {
-	err := (&link{}).acknowledge(t.Context(), nil, "envelope-1", strings.Repeat("x", mostAck))
+	err := (&link{}).acknowledge(t.Context(), nil, time.Time{}, "envelope-1", strings.Repeat("x", mostAck))
 	if err == nil || !strings.Contains(err.Error(), "longer than slack takes") {
 		t.Errorf("it was sent: %v", err)
 	}
