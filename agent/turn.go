@@ -56,11 +56,28 @@ func (a *actor) open(letters []letter) (acted bool, err error) {
 // ordered writes bytes in the letters of ids so that they sort as the bytes do.
 var ordered = base32.NewEncoding("234567abcdefghijklmnopqrstuvwxyz").WithPadding(base32.NoPadding)
 
+// idsBegan is from when ids of turns count.
+var idsBegan = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // newTurnID makes an id from the milliseconds since 2020 and 30 random bits. Those of turns that begin one after the other
 // sort so too: then their rows lie on one page, and a commit with many of them writes that instead of a page for each.
 func newTurnID(at time.Time) string {
-	since := at.Sub(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)).Milliseconds()
+	since := max(at.Sub(idsBegan).Milliseconds(), 0)
 	return "t" + ordered.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(since))[3:]) + newID("")[:6]
+}
+
+// TurnBegan is when a turn began, to the millisecond, as its id tells; false for an id that does not.
+func TurnBegan(id string) (time.Time, bool) {
+	const letters = 8 // of the time, which has five bytes
+	if len(id) != len("t")+letters+6 || id[0] != 't' {
+		return time.Time{}, false
+	}
+	since, err := ordered.DecodeString(id[1 : 1+letters])
+	if err != nil {
+		return time.Time{}, false
+	}
+	ms := binary.BigEndian.Uint64(append(make([]byte, 3), since...))
+	return idsBegan.Add(time.Duration(ms) * time.Millisecond), true
 }
 
 // beginTurn begins the turn of a message, joined by what else its person has said since.

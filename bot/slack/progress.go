@@ -23,6 +23,7 @@ const (
 // the end. Where Slack shows a Stop button itself it is streamed; elsewhere it is posted with a button, and edited.
 type progress struct {
 	s       *Slack
+	since   time.Time // what an earlier turn has shown may have been left by an earlier process
 	flushes sync.WaitGroup
 
 	mu     sync.Mutex
@@ -55,7 +56,7 @@ type bulletin struct {
 }
 
 func newProgress(s *Slack) *progress {
-	return &progress{s: s, turns: map[string]*bulletin{}, askers: map[string]asker{}}
+	return &progress{s: s, since: s.time.Now(), turns: map[string]*bulletin{}, askers: map[string]asker{}}
 }
 
 // show shows a line. Lines that come too fast are left out, but for the last.
@@ -242,7 +243,8 @@ func (p *progress) put(ctx context.Context, at place, b *bulletin, text string, 
 		return 0, err
 	}
 	options := append(quiet(), slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(section(text),
-		row(b.address, button(actionStop, b.address, "Stop", slack.StyleDanger))))
+		row(b.address, button(actionStop, b.address, "Stop", slack.StyleDanger))),
+		slack.MsgOptionMetadata(p.markOf(b.turn).metadata("")))
 	if b.at.ts != "" {
 		if _, _, _, err := p.s.api.UpdateMessageContext(ctx, b.at.channel, b.at.ts, options...); err != nil {
 			return 0, fmt.Errorf("edit the progress in %s: %w", b.at.channel, err)
@@ -306,28 +308,31 @@ func (p *progress) drop(ctx context.Context, b *bulletin) error {
 	return nil
 }
 
-// end takes away the progress of a conversation. After an error it can be tried again.
-func (p *progress) end(ctx context.Context, address string) error {
+// end takes away the progress of a conversation whose turn has ended or waits. After an error it can be tried again.
+func (p *progress) end(ctx context.Context, at place, turn string) error {
+	address := at.String()
 	b := p.of(address)
 	if b == nil {
-		return p.leftBehind(ctx, address)
+		if err := p.leftBehind(ctx, at); err != nil {
+			return err
+		}
+		return p.sweep(ctx, at, turn)
 	}
 	if err := p.take(ctx, b); err != nil {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.turns[address] == b {
 		delete(p.turns, address)
 	}
-	return nil
+	p.mu.Unlock()
+	return p.sweep(ctx, at, turn)
 }
 
 // leftBehind ends the session of a thread in which a turn has ended of which nothing is known here: it may have begun in an
 // earlier process, and Slack would show its Stop button for ever.
-func (p *progress) leftBehind(ctx context.Context, address string) error {
-	at, ok := parsePlace(address)
-	if !ok || at.thread == "" {
+func (p *progress) leftBehind(ctx context.Context, at place) error {
+	if at.thread == "" {
 		return nil
 	}
 	channel, err := p.s.directory.channel(ctx, at)
@@ -336,6 +341,37 @@ func (p *progress) leftBehind(ctx context.Context, address string) error {
 	}
 	if err := p.rest(ctx, channel, at.thread); limited(err) || unsure(err) {
 		return err
+	}
+	return nil
+}
+
+// markOf names what this process shows of a turn.
+func (p *progress) markOf(turn string) mark {
+	return mark{key: "progress " + turn, digest: digestOf(p.since.Format(time.RFC3339Nano))}
+}
+
+// sweep takes away what an earlier process has posted of a turn's progress, which could not take it away when it was killed.
+// What Slack does not let the bot look for stays.
+func (p *progress) sweep(ctx context.Context, at place, turn string) error {
+	began, known := agent.TurnBegan(turn)
+	if !known || !began.Before(p.since) {
+		return nil
+	}
+	channel, err := p.s.directory.channel(ctx, at)
+	if err != nil {
+		return err
+	}
+	f, err := p.s.lookUp(ctx, channel, at.thread, began.Add(-skew))
+	if limited(err) || unsure(err) {
+		return err
+	}
+	for m, ts := range f.marks {
+		if m.key != p.markOf(turn).key {
+			continue
+		}
+		if err := p.remove(ctx, message{channel, ts}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

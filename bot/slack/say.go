@@ -39,7 +39,7 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 	case agent.Progress:
 		return "", s.progress.show(ctx, p, d.Reply)
 	case agent.WaitingMark, agent.SettledMark:
-		return "", s.progress.end(ctx, d.Address)
+		return "", s.progress.end(ctx, p, d.Turn)
 	case agent.SteerMark:
 		return "", s.react(ctx, d.Reply)
 	case agent.DecidedMark:

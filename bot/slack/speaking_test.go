@@ -326,6 +326,51 @@ func TestProgressIsOneMessage(t *testing.T) {
 	d.tell("k3", agent.Reply{Kind: agent.SettledMark, Address: address})
 }
 
+// TestProgressOfAnEarlierProcess has what a process showed that was killed taken away when its turn ends in the next, and
+// nothing else.
+func TestProgressOfAnEarlierProcess(t *testing.T) {
+	const began2021, another = "t3dokpyk2abcdef", "t3dokpyk2ghijkl"
+	for name, direct := range map[string]bool{"in a thread": false, "in direct messages": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, brisk)
+			address, channel := annsDM, slacktest.DM("U0ANN")
+			if !direct {
+				address, _ = d.thread()
+				channel = shared
+			}
+			d.tell("", agent.Reply{Kind: agent.Progress, Turn: began2021, Text: "at work", Address: address})
+			if said := d.server.ByBot(channel); len(said) != 1 || len(said[0].Buttons()) != 1 {
+				t.Fatalf("progress stands there as %+v", said)
+			}
+			d.slack = newSlack(t, d.server, brisk)
+			d.tell("k1", agent.Reply{Kind: agent.Final, Turn: another, Text: "an answer", Address: address})
+			d.tell("k2", agent.Reply{Kind: agent.SettledMark, Turn: another, Address: address})
+			if said := d.server.ByBot(channel); len(said) != 2 {
+				t.Errorf("the end of another turn leaves %+v", said)
+			}
+			d.tell("", agent.Reply{Kind: agent.Progress, Turn: began2021, Text: "at work again", Address: address})
+			d.tell("k3", agent.Reply{Kind: agent.SettledMark, Turn: began2021, Address: address})
+			if said := d.server.ByBot(channel); len(said) != 1 || said[0].Text != "an answer" {
+				t.Errorf("at the end there is %+v", said)
+			}
+		})
+	}
+}
+
+// TestLookingForProgressThatIsNotAllowed lets a turn end where Slack does not let the bot look.
+func TestLookingForProgressThatIsNotAllowed(t *testing.T) {
+	d := newDesk(t, brisk)
+	d.server.Fail("conversations.history", slacktest.Fault{Error: "missing_scope"})
+	d.tell("k1", agent.Reply{Kind: agent.SettledMark, Turn: "t3dokpyk2abcdef", Address: annsDM})
+	if n := len(d.server.Calls("conversations.history")); n != 1 {
+		t.Errorf("it was looked %d times", n)
+	}
+	d.tell("k2", agent.Reply{Kind: agent.SettledMark, Turn: "t1", Address: annsDM})
+	if n := len(d.server.Calls("conversations.history")); n != 1 {
+		t.Errorf("for a turn of no known time it was looked %d times", n)
+	}
+}
+
 func TestProgressIsNotEditedTooOften(t *testing.T) {
 	timing := brisk
 	timing.Edit = time.Hour
