@@ -466,8 +466,10 @@ func TestPageParts(t *testing.T) {
 func (page *page) goesAway(p *program) {
 	page.t.Helper()
 	before := eval[int](page, "document.querySelectorAll('.said, .final, .card').length")
+	eval[bool](page, "document.querySelectorAll('.said').forEach(e => e.dataset.old = true), true")
 	p.restart()
-	page.until("document.getElementById('link').classList.contains('live') && document.querySelectorAll('.said').length")
+	// The page may not have noticed yet. It draws everything anew when it is there again.
+	page.until("document.getElementById('link').classList.contains('live') && document.querySelectorAll('.said').length && !document.querySelector('[data-old]')")
 	page.until(fmt.Sprintf("document.querySelectorAll('.said, .final, .card').length === %d", before))
 	if eval[bool](page, "document.getElementById('stop').hidden") {
 		page.t.Error("a turn that waits has no Stop after a restart")
