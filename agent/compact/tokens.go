@@ -48,7 +48,7 @@ func Tokens(count Counter, system string, tools []model.Tool, messages []model.M
 		sum += perMessage + count.Count(system)
 	}
 	for _, t := range tools {
-		sum += perTool + count.Count(t.Name) + count.Count(t.Description) + count.Count(string(t.Schema))
+		sum += perTool + count.Count(t.Name) + count.Count(t.Description) + countBytes(count, t.Schema)
 	}
 	for _, m := range messages {
 		sum += MessageTokens(count, m)
@@ -89,22 +89,52 @@ func (r *remembering) Count(text string) int {
 		return 0
 	}
 	key := maphash.String(seed, text)
-	r.mu.Lock()
-	n, ok := r.young[key]
-	if !ok {
-		n, ok = r.old[key]
-	}
-	r.mu.Unlock()
-	if !ok {
+	n, known := r.recall(key)
+	if !known {
 		n = r.count(text)
+		r.remember(key, n)
 	}
+	return n
+}
+
+// countBytes counts a text that is kept as bytes, without copying it where its count is remembered.
+func countBytes(count Counter, text []byte) int {
+	r, ok := count.(*remembering)
+	if !ok || len(text) == 0 {
+		return count.Count(string(text))
+	}
+	n, known := r.recall(maphash.Bytes(seed, text))
+	if !known {
+		n = r.Count(string(text))
+	}
+	return n
+}
+
+// recall gives a count that is remembered. One of the old generation becomes one of the young.
+func (r *remembering) recall(key uint64) (n int, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n, known = r.young[key]; known {
+		return n, true
+	}
+	if n, known = r.old[key]; known {
+		r.put(key, n)
+	}
+	return n, known
+}
+
+func (r *remembering) remember(key uint64, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(key, n)
+}
+
+// put makes a count one of the young generation. The caller holds mu.
+func (r *remembering) put(key uint64, n int) {
 	if r.young == nil || len(r.young) >= maxRemembered {
 		r.old, r.young = r.young, map[uint64]int{}
 	}
 	r.young[key] = n
-	return n
 }
 
 // o200k is the vocabulary. Loading it takes some tens of milliseconds.
@@ -179,8 +209,11 @@ func (c *Calibrated) Ratio() float64 {
 // Learn takes how many input tokens the provider reported for a request, those read from its cache included. It errs
 // on the side of too many: the ratio rises fast and sinks slowly. Small requests, and reports of nothing, teach nothing.
 func (c *Calibrated) Learn(req model.Request, reported int) {
+	if reported <= 0 {
+		return
+	}
 	counted := Tokens(c.base, req.System, req.Tools, req.Messages)
-	if reported <= 0 || counted < leastTold {
+	if counted < leastTold {
 		return
 	}
 	seen := min(max(float64(reported)/float64(counted), leastRatio), mostRatio)
