@@ -69,8 +69,9 @@ func (c *circle) see(did []uint64) {
 func (r *repeats) see(batch []*call) {
 	calls, results := make([]uint64, len(batch)), make([]uint64, len(batch))
 	for i, c := range batch {
-		calls[i] = hashOf(c.Name, canonicalText(c.Arguments))
-		results[i] = hashOf(c.Name, canonicalText(c.Arguments), c.result)
+		arguments := canonicalText(c.Arguments)
+		calls[i] = hashOf(c.Name, arguments)
+		results[i] = hashOf(c.Name, arguments, c.result)
 	}
 	r.calls.see(calls)
 	r.results.see(results)
