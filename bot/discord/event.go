@@ -1,0 +1,207 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nudge/bot"
+)
+
+// user is somebody on Discord.
+type user struct {
+	ID       string `json:"id"`
+	Username string `json:"username"`
+	Global   string `json:"global_name"`
+	Bot      bool   `json:"bot"`
+	System   bool   `json:"system"`
+}
+
+// called is a person's name, for display.
+func (u user) called() string { return cmp.Or(u.Global, u.Username) }
+
+// said is a message as Discord tells of it. Only what is needed is read, so that a field of an unexpected type elsewhere does
+// no harm.
+type said struct {
+	ID        string `json:"id"`
+	Channel   string `json:"channel_id"`
+	Guild     string `json:"guild_id"`
+	Type      int    `json:"type"`
+	Content   string `json:"content"`
+	Author    user   `json:"author"`
+	Webhook   string `json:"webhook_id"`
+	Mentions  []user `json:"mentions"`
+	RepliedTo struct {
+		Author user `json:"author"`
+	} `json:"referenced_message"`
+	Files []json.RawMessage `json:"attachments"`
+}
+
+// The types of messages that people write. All others tell of something that happened
+// (docs.discord.com/developers/resources/message#message-object-message-types).
+var written = []int{0, 19} // a message, and a reply
+
+// spoken reports whether a message is something that a person said.
+func (d *Discord) spoken(m said) bool {
+	if !isID(m.ID) || !isID(m.Channel) || !isID(m.Author.ID) || m.Guild != "" && !isID(m.Guild) {
+		return false
+	}
+	return !m.Author.Bot && !m.Author.System && m.Webhook == "" && m.Author.ID != d.me().user && slices.Contains(written, m.Type)
+}
+
+func (m said) direct() bool { return m.Guild == "" }
+
+// addressed reports whether a message is said to the bot: in direct messages, with a mention, or as a reply to its words.
+func (m said) addressed(self string) bool {
+	return m.direct() || m.RepliedTo.Author.ID == self || slices.ContainsFunc(m.Mentions, func(u user) bool { return u.ID == self })
+}
+
+// message gives what a person said to the receiver.
+func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
+	if ctx.Err() != nil {
+		return
+	}
+	self := d.me().user
+	addressed := m.addressed(self)
+	text := plain(m, self)
+	if !addressed && strings.TrimSpace(m.Content) == "" {
+		if len(m.Files) == 0 {
+			d.blank.warn(d)
+		}
+		return
+	}
+	at, there := d.placeOf(ctx, m, addressed)
+	if !there {
+		return
+	}
+	d.rooms.names.put(m.Author.ID, m.Author.called())
+	if m.direct() {
+		d.rooms.dms.put(m.Author.ID, m.Channel)
+		d.deaf.forget(m.Author.ID)
+	}
+	if addressed && text == "" {
+		text = "[mentioned without words]"
+		if len(m.Files) > 0 {
+			text = "[a file was attached that cannot be read here; ask for its content as text]"
+		}
+	}
+	if at.user == "" && at.thread == m.ID {
+		d.rooms.titles.put(m.ID, titleOf(text))
+	}
+	event := bot.Event{
+		Keys: []string{"discord-message:" + m.ID}, From: m.Author.person(), Address: at.String(), ID: message{m.Channel, m.ID}.String(),
+		At: saidAt(m.ID), Text: text, Overheard: !addressed,
+	}
+	var begins *bulletin
+	if !bot.IsCommand(text) {
+		begins = d.progress.expect(at)
+	}
+	admission, err := d.take(ctx, in, event)
+	if err == nil && admission != bot.Ignored && admission != bot.Refused {
+		d.rooms.heard.put(m.Channel, m.ID)
+	}
+	if err != nil || admission != bot.Taken {
+		d.progress.forget(begins)
+		return
+	}
+	d.progress.begin(begins)
+}
+
+// placeOf is the conversation that a message belongs to: the thread in which it stands, or the one under it. It tells false for
+// words in a channel that were not said to the bot.
+func (d *Discord) placeOf(ctx context.Context, m said, addressed bool) (place, bool) {
+	if m.direct() {
+		return place{user: m.Author.ID}, true
+	}
+	of, err := d.rooms.room(ctx, m.Channel)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.log.Warn("cannot tell in what kind of channel something was said", "channel", m.Channel, "error", err)
+		of = room{}
+	case err != nil:
+		return place{}, false
+	}
+	if of.isThread() && isID(of.Parent) {
+		return place{guild: m.Guild, channel: of.Parent, thread: m.Channel}, true
+	}
+	return place{guild: m.Guild, channel: m.Channel, thread: m.ID}, addressed
+}
+
+// catchUp hears what was said in a channel after a message, of which no event has come.
+func (d *Discord) catchUp(ctx context.Context, in bot.Receiver, channel, after string) {
+	var missed []said
+	if err := d.api.page(ctx, channel, after, &missed); err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("cannot look for what was said while there was no link", "channel", channel, "error", err)
+		}
+		return
+	}
+	slices.SortFunc(missed, func(a, b said) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+	of, _ := d.rooms.known.get(channel)
+	for _, m := range missed {
+		m.Guild = of.Guild // which the API does not tell
+		if d.spoken(m) {
+			d.message(ctx, in, m)
+		}
+	}
+}
+
+// The marks that Discord puts into the text of a message (docs.discord.com/developers/reference#message-formatting).
+var (
+	mention = regexp.MustCompile(`<@!?(\d+)>`)
+	emoji   = regexp.MustCompile(`<a?(:\w+:)\d+>`)
+)
+
+// plain is a text as Discord sends it in plain words: without the mention of the bot itself in front, and with names for
+// mentions.
+func plain(m said, self string) string {
+	text := strings.TrimSpace(m.Content)
+	for _, own := range []string{"<@" + self + ">", "<@!" + self + ">"} {
+		if rest, found := strings.CutPrefix(text, own); found {
+			text = strings.TrimLeft(rest, " \t,:\u00a0")
+		}
+	}
+	text = mention.ReplaceAllStringFunc(text, func(mark string) string {
+		id := mention.FindStringSubmatch(mark)[1]
+		if id == self {
+			return ""
+		}
+		for _, u := range m.Mentions {
+			if u.ID == id && u.called() != "" {
+				return "@" + u.called()
+			}
+		}
+		return mark
+	})
+	return strings.TrimSpace(emoji.ReplaceAllString(text, "$1"))
+}
+
+// saidAt is when something was said. An id that is far off is not believed.
+func saidAt(id string) time.Time {
+	now := time.Now()
+	if t := instant(id); now.Sub(t).Abs() < 24*time.Hour {
+		return t
+	}
+	return now
+}
+
+// blank warns of messages that come without their words, once an hour: then the app may not read what is said.
+type blank struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (b *blank) warn(d *Discord) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.last) < time.Hour {
+		return
+	}
+	b.last = time.Now()
+	d.log.Warn("discord sends messages without their words; is Message Content Intent on in the developer portal, under Bot?")
+}

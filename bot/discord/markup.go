@@ -1,0 +1,138 @@
+package discord
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
+
+	"nudge/bot/markdown"
+)
+
+// Discord's limits, in characters.
+const (
+	textLimit   = 2000 // of a message (docs.discord.com/developers/resources/message#create-message)
+	buttonLimit = 80
+	optionLimit = 100
+	inputLimit  = 4000
+	mostOptions = 25
+	rowLength   = 5 // buttons in a row
+	mostRows    = 5
+)
+
+const (
+	fence = "```"
+	apart = "\u200b" // a space that is not seen
+)
+
+// rendered is a model's Markdown, which is Discord's own. It is only cut where it is too long, and never within a block of code
+// without ending that and beginning it again.
+func rendered(source string) *markdown.Text {
+	out := &markdown.Text{}
+	text := markdown.Clean(source)
+	for code := false; text != ""; code = !code {
+		part, rest, more := strings.Cut(text, fence)
+		if code {
+			mark, body := fenced(part, more)
+			out.Open(mark)
+			out.Write(body)
+			out.Close()
+		} else {
+			out.Write(part)
+		}
+		text = rest
+		if more && rest == "" && !code {
+			out.Write(fence) // that opens nothing
+		}
+	}
+	return out
+}
+
+// fenced is the markup around a block of code, and what is in it. One that is never closed is closed at the end.
+func fenced(text string, closed bool) (markdown.Mark, string) {
+	head, body, lines := strings.Cut(text, "\n")
+	m := markdown.Mark{Enter: fence, Again: fence + "\n", Leave: fence, Code: true}
+	if lines && !strings.ContainsFunc(head, unicode.IsSpace) && len(head) < 30 {
+		m.Enter, m.Again, text = fence+head+"\n", fence+head+"\n", body
+	}
+	if !closed || strings.HasSuffix(text, "\n") {
+		m.Leave = "\n" + fence
+	}
+	return m, strings.TrimSuffix(text, "\n")
+}
+
+// special are the characters that can be markup for Discord.
+const special = "\\*_~|`>#-[]()<:@+."
+
+// escape takes the meaning of all that could be markup. A letter or a digit stands for nothing, so that a mark between two of
+// them is left as it is, and so are words that have none.
+func escape(text string) string {
+	if !strings.ContainsAny(text, special) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		if marks(text, i, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// marks reports whether a character could be markup where it stands.
+func marks(text string, at int, r rune) bool {
+	switch r {
+	case '\\', '*', '_', '~', '|', '`', '<', '[', '@', ':':
+		return true
+	case '>', '#', '-', '+', '.':
+		return strings.TrimSpace(lineBefore(text, at)) == "" || r == '.' && strings.Trim(lineBefore(text, at), " 0123456789") == ""
+	}
+	return false
+}
+
+func lineBefore(text string, at int) string {
+	return text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+}
+
+// verbatim is a text as it is, with nothing in it that is markup.
+func verbatim(text string) *markdown.Text {
+	out := &markdown.Text{Escape: escape}
+	out.Write(markdown.Clean(text))
+	return out
+}
+
+var codeMark = markdown.Mark{Enter: fence + "\n", Leave: "\n" + fence, Code: true, Alone: true}
+
+// writeCode writes lines as they are. Three backticks in them would end the block.
+func writeCode(out *markdown.Text, text string) {
+	out.Open(codeMark)
+	out.Write(strings.ReplaceAll(strings.TrimRight(text, "\n"), fence, "`"+apart+"`"+apart+"`"))
+	out.Close()
+}
+
+// messages are the messages that a text makes, without those that say nothing, which Discord would refuse.
+func messages(text *markdown.Text) []string {
+	var out []string
+	for _, part := range text.Split(textLimit) {
+		if strings.ContainsFunc(strings.ReplaceAll(part, fence, ""), func(r rune) bool { return !unicode.IsSpace(r) && string(r) != apart }) {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// cut shortens a text to at most limit characters, none of which is cut through as people see them. What is cut off is marked.
+func cut(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	at, n := 0, 0
+	for g := graphemes.FromString(text); g.Next(); at = g.End() {
+		if n += utf8.RuneCountInString(g.Value()); n > limit-1 {
+			break
+		}
+	}
+	return text[:at] + "…"
+}

@@ -1,0 +1,128 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// rooms knows where conversations are: the channels of direct messages, and which rooms of servers are threads.
+type rooms struct {
+	api    *api
+	dms    *recent[string] // user → channel
+	known  *recent[room]   // by id
+	begun  *recent[bool]   // threads that are there, by id
+	flat   *recent[string] // messages under which there can be no thread → their channel
+	titles *recent[string] // threads that may be begun → what they shall be called
+	names  *recent[string] // people → what they are called
+	heard  *recent[string] // channels in which somebody spoke to the bot → the last message there
+}
+
+func newRooms(a *api) *rooms {
+	return &rooms{
+		api: a, dms: newRecent[string](5000), known: newRecent[room](20_000), begun: newRecent[bool](5000), flat: newRecent[string](1000),
+		titles: newRecent[string](1000), names: newRecent[string](5000), heard: newRecent[string](200),
+	}
+}
+
+// met remembers a room of which Discord has told.
+func (r *rooms) met(of room) {
+	if !isID(of.ID) {
+		return
+	}
+	r.known.put(of.ID, of)
+	if of.isThread() {
+		r.begun.put(of.ID, true)
+	}
+}
+
+// room tells what is known of a room, and asks where nothing is.
+func (r *rooms) room(ctx context.Context, id string) (room, error) {
+	if of, known := r.known.get(id); known {
+		return of, nil
+	}
+	of, err := r.api.room(ctx, id)
+	if err != nil {
+		return room{}, fmt.Errorf("ask for the channel %s: %w", id, err)
+	}
+	r.met(of)
+	return of, nil
+}
+
+// channel is where a conversation is held. A thread that is not there is begun.
+func (r *rooms) channel(ctx context.Context, p place) (string, error) {
+	if p.user != "" {
+		return r.direct(ctx, p.user)
+	}
+	if channel, flat := r.flat.get(p.thread); flat {
+		return channel, nil
+	}
+	if begun, _ := r.begun.get(p.thread); begun {
+		return p.thread, nil
+	}
+	return r.begin(ctx, p)
+}
+
+// direct is the channel of a person's direct messages.
+func (r *rooms) direct(ctx context.Context, user string) (string, error) {
+	if channel, known := r.dms.get(user); known {
+		return channel, nil
+	}
+	channel, err := r.api.openDM(ctx, user)
+	if err != nil {
+		return "", fmt.Errorf("open the direct messages of %s: %w", user, err)
+	}
+	r.dms.put(user, channel)
+	return channel, nil
+}
+
+// begin begins the thread of a conversation under its message. Where there can be none, what is said stands in the channel.
+func (r *rooms) begin(ctx context.Context, p place) (string, error) {
+	title, _ := r.titles.get(p.thread)
+	if title == "" {
+		title = "Nudge"
+	}
+	err := r.api.beginThread(ctx, message{p.channel, p.thread}, title)
+	switch code(err) {
+	case codeMissing, codeMostThreads, codeWrongType:
+		r.flat.put(p.thread, p.channel)
+		return p.channel, nil
+	case codeHasThread, codeUnknownMessage: // of the second kind are threads that were begun without a message
+		err = nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("begin a thread in %s: %w", p.channel, err)
+	}
+	r.begun.put(p.thread, true)
+	return p.thread, nil
+}
+
+const titleLimit = 80 // of the hundred characters that Discord takes
+
+// titleOf makes the name of a thread of a person's first words: their first line or sentence, cut between words.
+func titleOf(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	text = strings.Join(strings.Fields(text), " ")
+	for _, end := range []string{". ", "! ", "? "} {
+		if at := strings.Index(text, end); at > 0 {
+			text = text[:at+1]
+		}
+	}
+	text = strings.TrimSuffix(text, ".")
+	if utf8.RuneCountInString(text) <= titleLimit {
+		return text
+	}
+	text = string([]rune(text)[:titleLimit-1])
+	if at := strings.LastIndexByte(text, ' '); at > 0 {
+		text = text[:at]
+	}
+	return strings.TrimRight(text, " ,;:-") + "…"
+}
+
+// notThere reports whether an error says that a room is not there, or not for the bot.
+func notThere(err error) bool {
+	return done(err, codeUnknownChannel, codeNoAccess, codeMissing) || status(err) == http.StatusNotFound || errors.Is(err, errNobody)
+}
