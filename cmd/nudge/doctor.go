@@ -50,8 +50,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	quick := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the config, the secrets, the store, the model and Slack, and say how to mend what is wrong",
-		Long: "Check the config, the secrets, the store, the model and Slack, and say how to mend what is wrong. While another nudge runs, it is\n" +
+		Short: "Check the config, the secrets, the store, the model, Slack and Discord, and say how to mend what is wrong",
+		Long: "Check the config, the secrets, the store, the model, Slack and Discord, and say how to mend what is wrong. While another nudge runs, it is\n" +
 			"asked whether all that it serves works. The exit status is 1 when something is wrong; notes are no faults.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,7 +65,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.report(a.examine(cmd.Context(), c, dir, quick))
 		},
 	}
-	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little, nor Slack")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little, nor Slack and Discord")
 	cmd.AddCommand(a.undeliveredCommand())
 	return cmd
 }
@@ -86,13 +86,15 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 			}
 			continue
 		}
-		if asks, ok := made.slack.(checker); ok && part.name == "slack" && err == nil && !quick {
-			say, err = asks.Check(ctx)
+		for _, adapter := range made.platforms() {
+			if asks, ok := adapter.(checker); ok && part.name == adapter.Platform() && err == nil && !quick {
+				say, err = asks.Check(ctx)
+			}
 		}
 		findings = append(findings, judge(part.name, say, err))
 	}
 	findings = append(findings, accessFindings(c)...)
-	if c.Web.Listen == "" && c.Slack.BotTokenEnv == "" {
+	if c.Web.Listen == "" && c.Slack.BotTokenEnv == "" && c.Discord.TokenEnv == "" {
 		findings = append(findings, finding{"serve", noted, errNothingToServe.Error()})
 	}
 	return findings

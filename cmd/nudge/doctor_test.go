@@ -40,7 +40,6 @@ func TestAWrongConfigStopsEveryCommandWithItsLine(t *testing.T) {
 		"approve":        {"[tools]\napprove = { delet_file = \"owner\" }\n", `:2: tools.approve.delet_file names no tool; did you mean "delete_file"?`},
 		"deny":           {"[tools]\ndeny = [\"delet_file\"]\n", `:2: tools.deny names no tool; did you mean "delete_file"?`},
 		"heartbeat tool": {tick + `tools = ["writ_file"]`, `:6: heartbeat.tools names no tool; did you mean "write_file"?`},
-		"discord":        {"[discord]\ntoken_env = \"DISCORD\"\n", ":2: [discord] is not available in this version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, nil, test.config)

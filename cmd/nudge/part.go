@@ -18,6 +18,7 @@ import (
 	"nudge/agent/model/openai"
 	"nudge/agent/model/pace"
 	"nudge/bot"
+	"nudge/bot/discord"
 	"nudge/bot/slack"
 	"nudge/cmd/nudge/config"
 )
@@ -28,6 +29,7 @@ type parts struct {
 	model     model.Model
 	fallbacks []agent.Fallback // for the model, in order
 	slack     bot.Adapter      // nil when Slack is off, or cannot be set up
+	discord   bot.Adapter      // nil when Discord is off, or cannot be set up
 	apiToken  string           // "" turns POST /api/messages off
 	lacking   error            // what was asked for and cannot be set up, while the rest goes on
 	alarms    *alarms
@@ -68,6 +70,7 @@ type part struct {
 var allParts = []part{
 	{name: "model", make: makeModel},
 	{name: "slack", serving: true, spare: true, make: makeSlack},
+	{name: "discord", serving: true, spare: true, make: makeDiscord},
 	{name: "web", serving: true, make: makeWeb},
 }
 
@@ -88,43 +91,68 @@ func assemble(c config.Config, serving bool, log *slog.Logger) (parts, error) {
 			return parts{}, inFile(c, err)
 		}
 	}
-	if serving && c.Web.Listen == "" && made.slack == nil {
+	if serving && c.Web.Listen == "" && len(made.platforms()) == 0 {
 		return parts{}, inFile(c, errNothingToServe)
 	}
 	return made, nil
 }
 
-// claimSlack keeps other processes from using the same Slack app, and goes on without Slack where one does already. release
-// lets others have it again.
-func (p *parts) claimSlack(c config.Config, dataDir string, log *slog.Logger) (release func() error, err error) {
-	release = func() error { return nil }
-	if p.slack == nil {
-		return release, nil
-	}
-	token, err := config.Secret(c.Slack.AppTokenEnv)
-	if err != nil {
-		return release, fmt.Errorf("slack.app_token_env: %w", err)
-	}
-	claimed, err := claim("slack", token+" "+c.Slack.APIURL, dataDir)
-	var taken *takenError
-	switch {
-	case errors.As(err, &taken):
-		err = fmt.Errorf("the app token from %s is in use by another nudge, %w; Slack would give each of them only a part of what people say. "+
-			"Stop that one, or make a Slack app of its own for this one", c.Slack.AppTokenEnv, err)
-		if c.Web.Listen == "" {
-			return release, inFile(c, err)
+// platforms are the adapters of the chat platforms that are there.
+func (p *parts) platforms() (adapters []bot.Adapter) {
+	for _, adapter := range []bot.Adapter{p.slack, p.discord} {
+		if adapter != nil {
+			adapters = append(adapters, adapter)
 		}
-		log.Error("going on without slack", "error", inFile(c, err))
-		p.slack, p.lacking = nil, errors.Join(p.lacking, err)
-	case err != nil:
-		log.Warn("cannot make sure that no other nudge uses the same Slack app", "error", err)
-	default:
-		release = claimed
+	}
+	return adapters
+}
+
+// claimApps keeps other processes from using the same apps, and goes on without those that one uses already. release lets
+// others have them again.
+func (p *parts) claimApps(c config.Config, dataDir string, log *slog.Logger) (release func() error, err error) {
+	var releases []func() error
+	release = func() error {
+		var failed []error
+		for _, release := range releases {
+			failed = append(failed, release())
+		}
+		return errors.Join(failed...)
+	}
+	for _, app := range []struct {
+		platform, variable, address, otherwise string
+		adapter                                *bot.Adapter
+	}{
+		{"slack", c.Slack.AppTokenEnv, c.Slack.APIURL, "Slack would give each of them only a part of what people say. Stop that one, or make a Slack app of its own for this one", &p.slack},
+		{"discord", c.Discord.TokenEnv, c.Discord.APIURL, "each of them would answer what people say. Stop that one, or make a Discord application of its own for this one", &p.discord},
+	} {
+		if *app.adapter == nil {
+			continue
+		}
+		token, err := config.Secret(app.variable)
+		if err != nil {
+			return release, fmt.Errorf("%s: %w", app.variable, err)
+		}
+		claimed, err := claim(app.platform, token+" "+app.address, dataDir)
+		var taken *takenError
+		switch {
+		case errors.As(err, &taken):
+			err = fmt.Errorf("the token from %s is in use by another nudge, %w; %s", app.variable, err, app.otherwise)
+			*app.adapter = nil
+			if c.Web.Listen == "" && len(p.platforms()) == 0 {
+				return release, inFile(c, err)
+			}
+			log.Error("going on without "+app.platform, "error", inFile(c, err))
+			p.lacking = errors.Join(p.lacking, err)
+		case err != nil:
+			log.Warn("cannot make sure that no other nudge uses the same app", "platform", app.platform, "error", err)
+		default:
+			releases = append(releases, claimed)
+		}
 	}
 	return release, nil
 }
 
-var errNothingToServe = errors.New("there is nothing to serve: web.listen is empty and Slack is not configured")
+var errNothingToServe = errors.New("there is nothing to serve: web.listen is empty, and neither Slack nor Discord is configured")
 
 // inFile names the config file in an error of something that it says.
 func inFile(c config.Config, err error) error {
@@ -172,6 +200,25 @@ func makeSlack(c config.Config, log *slog.Logger, into *parts) (say string, err 
 	}
 	into.slack = adapter
 	return "both tokens are there and of the right kind; Slack was not asked", nil
+}
+
+// makeDiscord makes the adapter, which refuses what cannot be a token. Nothing is asked of Discord yet.
+func makeDiscord(c config.Config, log *slog.Logger, into *parts) (say string, err error) {
+	if c.Discord.TokenEnv == "" {
+		return "off", nil
+	}
+	token, err := config.Secret(c.Discord.TokenEnv)
+	if err != nil {
+		return "", fmt.Errorf("discord.token_env: %w", err)
+	}
+	adapter, err := discord.New(discord.Config{
+		Token: token, TokenFrom: c.Discord.TokenEnv, APIURL: c.Discord.APIURL, Alarm: into.alarms.raise, Log: log,
+	})
+	if err != nil {
+		return "", err
+	}
+	into.discord = adapter
+	return "the token is there; Discord was not asked", nil
 }
 
 func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {

@@ -70,9 +70,9 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(err)
 	}
-	release, err := made.claimSlack(c, dataDir, log)
+	release, err := made.claimApps(c, dataDir, log)
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, store.Close(), release())
 	}
 	troubled, err := noteStart(context.Background(), store, time.Now())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -54,11 +55,8 @@ func ownName() string {
 }
 
 func (a *app) serveAdapters(ctx context.Context, p *program, me agent.Person) error {
-	var adapters []bot.Adapter
-	if p.parts.slack != nil {
-		adapters = append(adapters, p.parts.slack)
-	}
-	platforms := adapters
+	platforms := p.parts.platforms()
+	adapters := slices.Clone(platforms)
 	ready := func() error { return p.works(ctx, platforms) }
 	told := ctx // ends when the program is told to end
 	ctx, stop := context.WithCancel(ctx)

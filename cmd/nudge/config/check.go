@@ -152,6 +152,7 @@ func where(star bool) string {
 func checkAdapters(c *Config, at *place, f *faults) {
 	slack := at.key("slack")
 	checkAddress(c.Slack.APIURL, slack, "slack", "api_url", f)
+	checkAddress(c.Discord.APIURL, at.key("discord"), "discord", "api_url", f)
 	if c.Slack.BotTokenEnv != "" && c.Slack.AppTokenEnv == "" && !slack.has("app_token_env") {
 		f.add(slack.key("bot_token_env"), "slack.bot_token_env", "needs slack.app_token_env beside it")
 	}

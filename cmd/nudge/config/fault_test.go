@@ -185,7 +185,7 @@ var faulty = []struct {
 	{"attention", "[attention]\nquiet = \"22:00-07:00\"", 1, "attention", "[attention] is not available in this version", 0},
 	{"http condition", daily + "[heartbeat.condition]\nkind = \"http\"\nurl = \"x\"", 7, "heartbeat.condition.kind", `heartbeat.condition.kind = "http" is not available in this version`, 0},
 
-	{"discord", "[discord]\n\ntoken_env = \"DISCORD_TOKEN\"", 3, "discord.token_env", "[discord] is not available in this version", 0},
+	{"discord's address", "[discord]\n\napi_url = \"discord.com\"", 3, "discord.api_url", "discord.api_url wants an address that begins with http:// or https://", 0},
 	{"fetch", "[fetch]\nhosts = [\"example.org\"]", 2, "fetch.hosts", "[fetch] is not available in this version", 0},
 	{"diary", "diary = { embedder = \"openai\", model = \"x\" }", 1, "diary.embedder", "[diary] is not available in this version", 1},
 	{"score", "[diary]\nmin_score = 1.5", 2, "diary.min_score", "[diary] is not available in this version", 0},

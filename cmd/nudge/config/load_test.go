@@ -496,8 +496,6 @@ func TestCronFaultsAreToldWithoutTheSpec(t *testing.T) {
 
 func TestDefaultsOfWhatIsNotThereMayBeWritten(t *testing.T) {
 	c, err := load(t, `
-[discord]
-token_env = ""
 [fetch]
 hosts = []
 [diary]
@@ -511,7 +509,7 @@ otlp_endpoint = ""
 		t.Fatal(err)
 	}
 	want := base()
-	if c.Discord != want.Discord || c.Diary != want.Diary || c.Telemetry != want.Telemetry || len(c.Fetch.Hosts) != 0 {
+	if c.Diary != want.Diary || c.Telemetry != want.Telemetry || len(c.Fetch.Hosts) != 0 {
 		t.Errorf("got %+v", c)
 	}
 }

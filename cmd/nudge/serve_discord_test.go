@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"nudge/bot/bottest/discordtest"
+)
+
+// Who there is on Discord: Ann is served, Eve is not. Both are in the channel.
+const (
+	discordAnn     = "101"
+	discordEve     = "103"
+	discordChannel = "900"
+	tokenVariable  = "NUDGE_TEST_DISCORD"
+)
+
+// den is `nudge serve` as a process of its own, with a Discord on a port of this machine and the demo model.
+type den struct {
+	*testing.T
+	place   place
+	discord *discordtest.Server
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has ended
+
+	mu   sync.Mutex
+	said strings.Builder // what the processes printed
+}
+
+func newDen(t *testing.T, options discordtest.Options) *den {
+	t.Helper()
+	d := &den{T: t, discord: discordtest.New(options)}
+	t.Cleanup(d.discord.Close)
+	d.discord.AddUser(discordtest.User{ID: discordAnn, Name: "Ann"})
+	d.discord.AddUser(discordtest.User{ID: discordEve, Name: "Eve"})
+	d.discord.AddChannel(discordChannel)
+	d.place = newPlace(t, nil, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [\"discord:%s\"]\n[web]\nlisten = \"\"\n",
+		tokenVariable, d.discord.APIURL(), discordAnn))
+	t.Cleanup(func() {
+		d.kill()
+		if t.Failed() {
+			t.Logf("the program printed:\n%s", d.printed())
+		}
+	})
+	return d
+}
+
+func (d *den) start() {
+	d.Helper()
+	d.cmd = d.place.command("serve")
+	d.cmd.Env = append(d.cmd.Env, tokenVariable+"="+discordtest.Token)
+	out := &lockedWriter{mu: &d.mu, w: &d.said}
+	d.cmd.Stdout, d.cmd.Stderr = out, out
+	if err := d.cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+	cmd, exited := d.cmd, make(chan struct{})
+	d.exited = exited
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // how it ended is in the process's state
+	}()
+}
+
+func (d *den) printed() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.said.String()
+}
+
+func (d *den) kill() {
+	if d.cmd == nil {
+		return
+	}
+	_ = d.cmd.Process.Signal(syscall.SIGKILL)
+	<-d.exited
+	d.cmd = nil
+	d.discord.Drop()
+}
+
+// told waits until the bot says some words in a channel.
+func (d *den) told(in, words string) (found discordtest.Message) {
+	d.Helper()
+	eventually(d.T, "the bot says "+words, func() bool {
+		for _, m := range d.discord.ByBot(in) {
+			if strings.Contains(discordtest.Read(m.Text), words) {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// linked waits until the program has begun as many sessions as that.
+func (d *den) linked(sessions int) {
+	d.Helper()
+	eventually(d.T, "there is a session", func() bool { return len(d.discord.Commands()) >= sessions && d.discord.Linked() })
+}
+
+// TestDiscord talks with the program, decides a card before and after kill -9, and mentions the bot in a channel.
+func TestDiscord(t *testing.T) {
+	d := newDen(t, discordtest.Options{})
+	d.start()
+	d.linked(1)
+	dm := discordtest.DM(discordAnn)
+	d.discord.Say(discordAnn, dm, "write notes.md saying buy milk")
+	d.told(dm, "notes.md")
+	d.discord.Say(discordAnn, dm, "delete notes.md")
+	card := d.told(dm, "May I run")
+	d.kill()
+	d.start()
+	d.linked(2)
+	approve := card.FirstButtons()[0]
+	if approve.Label != "Approve" {
+		t.Fatalf("the first button is %q", approve.Label)
+	}
+	click, _ := d.discord.Click(discordAnn, dm, card.ID, approve.ID)
+	d.told(dm, "approved by <@"+discordAnn+">")
+	if typ, _ := d.discord.Answered(click); typ != 6 {
+		t.Errorf("the click was answered with type %d", typ)
+	}
+	message, _ := d.discord.Say(discordAnn, discordChannel, "<@"+discordtest.Bot+"> list files")
+	d.told(message, "") // in the thread under the message, which has its id
+	stranger, _ := d.discord.Say(discordEve, discordChannel, "<@"+discordtest.Bot+"> list files")
+	d.discord.Slash(discordAnn, discordChannel, "status")
+	d.told(discordChannel, "in your direct messages")
+	if said := d.discord.ByBot(stranger); len(said) > 0 {
+		t.Errorf("a stranger is told %q", said[0].Text)
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-d.exited
+	if status := d.cmd.ProcessState.ExitCode(); status != 0 {
+		t.Errorf("the program ended with %d", status)
+	}
+	d.cmd = nil
+}
+
+// TestDoctorAsksDiscord lets the doctor find a token that is not taken, and the switch that is off.
+func TestDoctorAsksDiscord(t *testing.T) {
+	for name, test := range map[string]struct {
+		options     discordtest.Options
+		token, want string
+		status      int
+	}{
+		"fine":   {discordtest.Options{}, discordtest.Token, "Nudge (app " + discordtest.App + "); the token is taken", 0},
+		"token":  {discordtest.Options{}, "other.token", "Reset Token", exitFailed},
+		"switch": {discordtest.Options{Blind: true}, discordtest.Token, "Message Content Intent is off", exitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDen(t, test.options)
+			t.Setenv(tokenVariable, test.token)
+			if out, status := d.place.run("doctor"); status != test.status || !strings.Contains(out, test.want) {
+				t.Errorf("nudge doctor (status %d, want %d) printed, without %q:\n%s", status, test.status, test.want, out)
+			}
+		})
+	}
+}
