@@ -2,9 +2,7 @@ package discord
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 )
@@ -120,9 +118,4 @@ func titleOf(text string) string {
 		text = text[:at]
 	}
 	return strings.TrimRight(text, " ,;:-") + "…"
-}
-
-// notThere reports whether an error says that a room is not there, or not for the bot.
-func notThere(err error) bool {
-	return done(err, codeUnknownChannel, codeNoAccess, codeMissing) || status(err) == http.StatusNotFound || errors.Is(err, errNobody)
 }

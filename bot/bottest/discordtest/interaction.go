@@ -13,7 +13,6 @@ type interaction struct {
 	first                    int // the type of the first answer; 0 for none
 	answered                 time.Time
 	form                     *Form
-	thinking                 *Message
 	expired                  bool
 }
 
@@ -23,7 +22,6 @@ type Form struct {
 	ID          string      `json:"custom_id"`
 	Title       string      `json:"title"`
 	Components  []Component `json:"components"`
-	message     *Message
 }
 
 // Inputs are the inputs of a form.

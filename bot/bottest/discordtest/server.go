@@ -25,13 +25,11 @@ const (
 
 // Options say how a Server behaves. The zero value works.
 type Options struct {
-	Beat    time.Duration // the interval of beats; 1 s
-	Answer  time.Duration // in which an interaction has to be answered first; 3 s
-	Token   time.Duration // in which an interaction can be answered further; 15 min
-	Nonce   time.Duration // in which a nonce is known; 5 min
-	Blind   bool          // the app may not read what is said
-	Limited int           // messages that a channel takes in a Window; 0 for any number
-	Window  time.Duration
+	Beat   time.Duration // the interval of beats; 1 s
+	Answer time.Duration // in which an interaction has to be answered first; 3 s
+	Token  time.Duration // in which an interaction can be answered further; 15 min
+	Nonce  time.Duration // in which a nonce is known; 5 min
+	Blind  bool          // the app may not read what is said
 }
 
 // Server is a Discord. Its methods may be called concurrently.
@@ -52,7 +50,6 @@ type Server struct {
 	commands     []json.RawMessage
 	link         gateway
 	nonces       map[string]nonce
-	windows      map[string]window
 }
 
 // User is a person.
@@ -86,24 +83,19 @@ type nonce struct {
 	at      time.Time
 }
 
-type window struct {
-	began time.Time
-	n     int
-}
-
 // New starts a Discord.
 func New(o Options) *Server {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&o.Beat, time.Second}, {&o.Answer, 3 * time.Second}, {&o.Token, 15 * time.Minute}, {&o.Nonce, 5 * time.Minute}, {&o.Window, 5 * time.Second}} {
+	}{{&o.Beat, time.Second}, {&o.Answer, 3 * time.Second}, {&o.Token, 15 * time.Minute}, {&o.Nonce, 5 * time.Minute}} {
 		if *d.field <= 0 {
 			*d.field = d.value
 		}
 	}
 	s := &Server{
 		options: o, closing: make(chan struct{}), changed: make(chan struct{}), users: map[string]User{}, channels: map[string]*channel{},
-		faults: map[string][]Fault{}, interactions: map[string]*interaction{}, nonces: map[string]nonce{}, windows: map[string]window{},
+		faults: map[string][]Fault{}, interactions: map[string]*interaction{}, nonces: map[string]nonce{},
 	}
 	s.link.sessions = map[string]*session{}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
