@@ -63,10 +63,9 @@ func fenced(text string, closed bool) (markdown.Mark, string) {
 }
 
 // special are the characters that can be markup for Discord.
-const special = "\\*_~|`>#-[]()<:@+."
+const special = "\\*_~|`>#-[<@+."
 
-// escape takes the meaning of all that could be markup. A letter or a digit stands for nothing, so that a mark between two of
-// them is left as it is, and so are words that have none.
+// escape takes the meaning of all that could be markup, and leaves words that have none as they are.
 func escape(text string) string {
 	if !strings.ContainsAny(text, special) {
 		return text
@@ -84,7 +83,7 @@ func escape(text string) string {
 // marks reports whether a character could be markup where it stands.
 func marks(text string, at int, r rune) bool {
 	switch r {
-	case '\\', '*', '_', '~', '|', '`', '<', '[', '@', ':':
+	case '\\', '*', '_', '~', '|', '`', '<', '[', '@':
 		return true
 	case '>', '#', '-', '+', '.':
 		return strings.TrimSpace(lineBefore(text, at)) == "" || r == '.' && strings.Trim(lineBefore(text, at), " 0123456789") == ""

@@ -82,7 +82,7 @@ func parts(components []Component) (out []Component) {
 	return out
 }
 
-// Read is a text as people read it: without the signs that take the meaning of marks.
+// Read is a text as people read it: without the signs that take the meaning of marks, and without what is bold.
 func Read(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "```") {
@@ -93,11 +93,14 @@ func Read(text string) string {
 		for j := 0; j < len(part); j++ {
 			if part[j] == '\\' && j+1 < len(part) && strings.IndexByte("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", part[j+1]) >= 0 {
 				j++
+			} else if strings.HasPrefix(part[j:], "**") {
+				j++
+				continue
 			}
 			b.WriteByte(part[j])
 		}
 	}
-	return strings.ReplaceAll(b.String(), "**", "")
+	return b.String()
 }
 
 func (m *Message) json(s *Server, guild string) map[string]any {

@@ -1,0 +1,188 @@
+package discord
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"nudge/agent"
+	"nudge/bot/bottest/discordtest"
+)
+
+// asked posts a card, and gives where it stands.
+func (h *hearing) asked(address string) message {
+	h.Helper()
+	card := reply(agent.Approval, address, "why")
+	card.ID, card.Tool, card.Arguments, card.MayDecide = "card", "delete", []byte(`{"path":"a"}`), []string{"discord:" + ann}
+	at, ok := parseMessage(h.said(card))
+	if !ok {
+		h.Fatal("the card stands nowhere")
+	}
+	return at
+}
+
+func (h *hearing) clicked(user string, at message, action string) (interaction string) {
+	interaction, _ = h.server.Click(user, at.channel, at.id, customID(action, "card"))
+	return interaction
+}
+
+func (h *hearing) answeredWith(interaction string, want int) {
+	h.Helper()
+	h.await("the interaction is answered", func() bool { typ, _ := h.server.Answered(interaction); return typ != 0 })
+	if typ, took := h.server.Answered(interaction); typ != want || took > 3*time.Second {
+		h.Errorf("it was answered with %d after %s, want %d", typ, took, want)
+	}
+}
+
+// TestAnswersInTime lets the core be stuck while all kinds of things are pressed: each is answered in time, and taken later.
+func TestAnswersInTime(t *testing.T) {
+	timing := brisk
+	timing.Answer = 50 * time.Millisecond
+	h := listen(t, discordtest.Options{}, timing).begin()
+	at := h.asked(home)
+	h.ear.mu.Lock()
+	held := make(chan struct{})
+	h.ear.held = held
+	h.ear.mu.Unlock()
+	h.answeredWith(h.clicked(ann, at, actionApprove), answerTaken)
+	h.answeredWith(h.clicked(ann, at, actionDeny), answerTaken) // the form cannot be opened any more
+	slash, _ := h.server.Slash(ann, discordtest.DM(ann), "status")
+	h.answeredWith(slash, answerThinking)
+	h.await("the person is asked to press again", func() bool { return len(h.server.Calls("followup.create")) > 0 })
+	close(held)
+	h.await("two things are taken", func() bool { return len(h.ear.texts()) == 2 })
+	h.ear.mu.Lock()
+	h.ear.held = nil
+	h.ear.mu.Unlock()
+	deny := h.clicked(ann, at, actionDeny)
+	h.answeredWith(deny, answerForm)
+	form, _ := h.server.Form(deny)
+	h.server.Submit(ann, form, at.channel, at.id, map[string]string{formInput: " not <that> "})
+	h.await("the denial is taken", func() bool { c := h.ear.last().Click; return c != nil && c.Verdict == agent.Deny })
+	if got := h.ear.last(); got.Click.Text != "not <that>" || got.Address != home || got.Click.Card != "card" || got.From.Locale != "de" {
+		t.Errorf("the denial is %+v %+v", got, got.Click)
+	}
+}
+
+// TestAnswersThatAreRefused has answers that are lost, come twice, or too late: the click counts once in each case.
+func TestAnswersThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []discordtest.Fault
+		calls  int
+	}{
+		"lost on the way":  {[]discordtest.Fault{{Cut: true, Done: true}}, 2},
+		"never came":       {[]discordtest.Fault{{Cut: true}}, 2},
+		"answered already": {[]discordtest.Fault{{Status: 400, Code: codeAnswered}}, 1},
+		"too late":         {[]discordtest.Fault{{Status: 404, Code: codeUnknownInteraction}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := listen(t, discordtest.Options{}, brisk).begin()
+			at := h.asked(home)
+			h.server.Fail("interaction.answer", c.faults...)
+			h.clicked(ann, at, actionApprove)
+			h.hears("")
+			if n := len(h.server.Calls("interaction.answer")); n != c.calls {
+				t.Errorf("it was answered %d times", n)
+			}
+			if c := h.ear.last().Click; c == nil || c.Verdict != agent.Approve {
+				t.Errorf("taken was %+v", h.ear.last())
+			}
+		})
+	}
+}
+
+// TestOutcomeOfALongTurn settles a card whose click is too old to be answered.
+func TestOutcomeOfALongTurn(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	at := h.asked(home)
+	click := h.clicked(ann, at, actionApprove)
+	h.answeredWith(click, answerTaken)
+	h.hears("")
+	h.server.Expire(click)
+	settle := reply(agent.DecidedMark, home, "")
+	settle.ID, settle.Tool, settle.Decision, settle.By, settle.Earlier = "card", "delete", agent.Approve, "discord:"+ann, at.String()
+	h.said(settle)
+	h.said(reply(agent.Final, home, "it is gone"))
+	said := h.server.ByBot(discordtest.DM(ann))
+	if len(said) != 2 || len(said[0].Buttons()) != 0 || !strings.Contains(said[0].Text, "approved by <@"+ann+">") || !strings.Contains(said[0].Text, "<t:") || said[1].Text != "it is gone" {
+		t.Errorf("there stands %q", texts(said))
+	}
+}
+
+// TestOthersAreToldAlone refuses somebody in a shared place, where nobody else sees it, and in direct messages when that is too
+// late.
+func TestOthersAreToldAlone(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	thread, _ := h.server.Say(ann, shared, "<@"+discordtest.Bot+"> hi")
+	h.hears("hi")
+	address := place{guild: discordtest.Guild, channel: shared, thread: thread}.String()
+	at := h.asked(address)
+	click := h.clicked(bob, at, actionApprove)
+	h.await("the click is taken", func() bool { return h.ear.last().Click != nil })
+	if got := h.ear.last(); got.Address != address || got.From.ID != "discord:"+bob {
+		t.Errorf("the click is %+v", got)
+	}
+	refusal := reply(agent.Fault, address, "not yours to decide")
+	refusal.To = "discord:" + bob
+	h.said(refusal)
+	h.server.Expire(click)
+	refusal.Key = "another"
+	h.said(refusal)
+	for _, in := range []string{thread, discordtest.DM(bob)} {
+		said := h.server.ByBot(in)
+		if last := said[len(said)-1]; last.Text != "not yours to decide" || in == thread && last.For != bob {
+			t.Errorf("in %s stands %q", in, texts(said))
+		}
+	}
+}
+
+// TestFormsThatCannotBeTaken has an edit that is no JSON, and an answer without words.
+func TestFormsThatCannotBeTaken(t *testing.T) {
+	for action, entered := range map[string]string{actionEdit: "{", actionAnswer: "  "} {
+		h := listen(t, discordtest.Options{}, brisk).begin()
+		at := h.asked(home)
+		if action == actionAnswer {
+			card := reply(agent.Ask, home, "which?")
+			card.ID = "card"
+			at, _ = parseMessage(h.said(card))
+		}
+		click := h.clicked(ann, at, action)
+		h.answeredWith(click, answerForm)
+		form, _ := h.server.Form(click)
+		h.server.Submit(ann, form, at.channel, at.id, map[string]string{formInput: entered})
+		h.await("the fault is told", func() bool { return len(h.server.Calls("followup.create")) > 0 })
+		if taken := h.ear.texts(); len(taken) > 0 {
+			t.Errorf("it was taken")
+		}
+	}
+}
+
+// TestSlashCommand gives commands in direct messages, in a thread, and in a channel.
+func TestSlashCommand(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	h.await("the command is known", func() bool { return len(h.server.Commands()) == 1 })
+	thread, _ := h.server.Say(ann, shared, "<@"+discordtest.Bot+"> hi")
+	h.hears("hi")
+	h.await("the thread is there", func() bool { return h.server.Typed(thread) > 0 })
+	for in, want := range map[string]string{
+		discordtest.DM(ann): home, shared: home, thread: place{guild: discordtest.Guild, channel: shared, thread: thread}.String(),
+	} {
+		slash, _ := h.server.Slash(ann, in, "stop")
+		h.answeredWith(slash, answerThinking)
+		h.await("it is taken", func() bool { return h.ear.last().Text == "nudge stop" && h.ear.last().Keys[0] == "discord-interaction:"+slash })
+		if got := h.ear.last().Address; got != want {
+			t.Errorf("in %s it is for %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestRepeatedInteraction repeats one after the link was taken up.
+func TestRepeatedInteraction(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	at := h.asked(home)
+	_, event := h.server.Click(ann, at.channel, at.id, customID(actionApprove, "card"))
+	h.hears("")
+	h.server.Repeat(event)
+	dm(h, "last")
+	h.hears("", "last")
+}
