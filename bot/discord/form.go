@@ -91,7 +91,7 @@ func (d *Discord) form(ctx context.Context, in bot.Receiver, i interaction, even
 	return formFor(event.Click.Verdict, card), nil
 }
 
-// formFor is the form in which a verdict on a card is filled in.
+// formFor is the form in which a verdict on a card is filled in; nil when there is none.
 func formFor(verdict agent.Verdict, card agent.Reply) *modal {
 	words := labelled{Type: typeLabel, Input: input{Type: typeInput, ID: formInput, Style: longInput, Most: inputLimit}}
 	switch verdict {
@@ -102,6 +102,9 @@ func formFor(verdict agent.Verdict, card agent.Reply) *modal {
 		words.Label, words.Input.Required = "Your answer", true
 		return &modal{customID(actionAnswer, card.ID), "Answer", []any{words}}
 	case agent.Always:
+		if card.Always == nil {
+			return nil // the agent says why not
+		}
 		return alwaysForm(card)
 	}
 	words.Label, words.Input.Required = "Arguments, as a JSON object", true

@@ -22,6 +22,7 @@ type ear struct {
 	failing  int           // of the next events
 	held     chan struct{} // closed when it may go on; nil when it is not held up
 	decided  bool          // no card waits any more
+	always   *time.Time    // until when a card's call may be allowed always
 	objects  string        // what speaks against each click
 	standing map[string]bool
 }
@@ -66,7 +67,7 @@ func (e *ear) Card(ctx context.Context, id string) (agent.Reply, bool, error) {
 	e.wait(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return agent.Reply{ID: id, Kind: agent.Approval, Tool: "delete", Arguments: json.RawMessage(`{"path":"a"}`)}, !e.decided, nil
+	return agent.Reply{ID: id, Kind: agent.Approval, Tool: "delete", Arguments: json.RawMessage(`{"path":"a"}`), Always: e.always}, !e.decided, nil
 }
 
 func (e *ear) Schema(string) json.RawMessage { return nil }

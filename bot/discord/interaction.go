@@ -295,8 +295,10 @@ func inTime[T any](ctx context.Context, d *Discord, fn func(context.Context) (T,
 	defer cancel()
 	got := make(chan result, 1)
 	d.lanes.running.Go(func() {
-		value, err := fn(ctx)
-		got <- result{value, err}
+		d.lanes.safely("in time", func() {
+			value, err := fn(ctx)
+			got <- result{value, err}
+		})
 	})
 	select {
 	case r := <-got:

@@ -169,7 +169,9 @@ func TestSlashCommand(t *testing.T) {
 	} {
 		slash, _ := h.server.Slash(ann, in, "stop")
 		h.answeredWith(slash, answerThinking)
-		h.await("it is taken", func() bool { return h.ear.last().Text == "nudge stop" && h.ear.last().Keys[0] == "discord-interaction:"+slash })
+		h.await("it is taken", func() bool {
+			return h.ear.last().Text == "nudge stop" && h.ear.last().Keys[0] == "discord-interaction:"+slash
+		})
 		if got := h.ear.last().Address; got != want {
 			t.Errorf("in %s it is for %s, want %s", in, got, want)
 		}

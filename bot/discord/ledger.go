@@ -83,6 +83,9 @@ func (d *Discord) recall(ctx context.Context, t *try, channel string, posts []po
 	if t.unsure.IsZero() || time.Since(t.unsure) < d.timing.Nonce {
 		return nil
 	}
+	if d.me().user == "" {
+		return errors.New("it is not known yet which messages are the bot's own")
+	}
 	after := idAt(t.unsure.Add(-skew))
 	for range mostPages {
 		var page []stands

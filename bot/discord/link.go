@@ -267,11 +267,7 @@ func (l *link) budget(ctx context.Context, g gateway) error {
 		l.alarm(fmt.Sprintf("I hear nothing in Discord for %s: the link broke so often that Discord allows no more sessions today. Does another program use the same bot token?", wait.Round(time.Minute)))
 	}
 	l.spent = used
-	if err := sleep(ctx, wait); err != nil {
-		return err
-	}
-	l.identifies = append(l.identifies, time.Now())
-	return nil
+	return sleep(ctx, wait)
 }
 
 // greet waits for HELLO, which says how often a beat has to be sent.
@@ -294,6 +290,7 @@ func (l *link) introduce(c *conn) error {
 	if l.session.id != "" {
 		return c.send(opResume, map[string]any{"token": l.token, "session_id": l.session.id, "seq": l.session.seq})
 	}
+	l.identifies = append(l.identifies, time.Now())
 	return c.send(opIdentify, map[string]any{
 		"token": l.token, "intents": intents, "properties": map[string]string{"os": "linux", "browser": "nudge", "device": "nudge"},
 	})
