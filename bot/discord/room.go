@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -17,12 +18,16 @@ type rooms struct {
 	titles *recent[string] // threads that may be begun → what they shall be called
 	names  *recent[string] // people → what they are called
 	heard  *recent[string] // channels in which somebody spoke to the bot → the last message there
+
+	mu        sync.Mutex
+	beginning map[string]chan struct{} // threads that are being begun; each is closed when that has ended
 }
 
 func newRooms(a *api) *rooms {
 	return &rooms{
 		api: a, dms: newRecent[string](5000), known: newRecent[room](20_000), begun: newRecent[bool](5000), flat: newRecent[string](1000),
 		titles: newRecent[string](1000), names: newRecent[string](5000), heard: newRecent[string](200),
+		beginning: map[string]chan struct{}{},
 	}
 }
 
@@ -55,13 +60,54 @@ func (r *rooms) channel(ctx context.Context, p place) (string, error) {
 	if p.user != "" {
 		return r.direct(ctx, p.user)
 	}
-	if channel, flat := r.flat.get(p.thread); flat {
+	if channel := r.there(p); channel != "" {
 		return channel, nil
 	}
-	if begun, _ := r.begun.get(p.thread); begun {
-		return p.thread, nil
+	release, err := r.alone(ctx, p.thread)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if channel := r.there(p); channel != "" {
+		return channel, nil
 	}
 	return r.begin(ctx, p)
+}
+
+// there is where a conversation of a server is held already; "" when that is not known.
+func (r *rooms) there(p place) string {
+	if channel, flat := r.flat.get(p.thread); flat {
+		return channel
+	}
+	if begun, _ := r.begun.get(p.thread); begun {
+		return p.thread
+	}
+	return ""
+}
+
+// alone lets one at a time begin a thread: what is said there first, or the sign that something is being written.
+func (r *rooms) alone(ctx context.Context, thread string) (release func(), err error) {
+	for {
+		r.mu.Lock()
+		other, busy := r.beginning[thread]
+		if !busy {
+			mine := make(chan struct{})
+			r.beginning[thread] = mine
+			r.mu.Unlock()
+			return func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				delete(r.beginning, thread)
+				close(mine)
+			}, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, &unsentError{ctx.Err()}
+		}
+	}
 }
 
 // direct is the channel of a person's direct messages.

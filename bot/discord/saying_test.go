@@ -259,10 +259,14 @@ func TestThreads(t *testing.T) {
 	t.Run("begun once", func(t *testing.T) {
 		h, address, thread := begin(t)
 		h.said(reply(agent.Final, address, "one"))
-		h.discord.rooms = newRooms(h.discord.api) // as in another process, which does not know of it
+		h.await("discord has told of the thread", func() bool { _, told := h.discord.rooms.known.get(thread); return told })
+		h.discord.rooms.begun.forget(thread) // as in another process
 		h.said(reply(agent.Final, address, "two"))
 		stand(t, h, thread, "one", "two")
 		stand(t, h, shared)
+		if calls := h.server.Calls("thread.create"); len(calls) != 2 || calls[1].Code != codeHasThread {
+			t.Errorf("it was begun with %+v", calls)
+		}
 		if !strings.Contains(string(h.server.Calls("thread.create")[0].Body), `"look at this"`) {
 			t.Errorf("it is called %s", h.server.Calls("thread.create")[0].Body)
 		}
