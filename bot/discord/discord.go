@@ -10,7 +10,7 @@
 // Discord's limits (limiter.go).
 //
 // Where the bot is mentioned in a channel, it answers in a thread under that message, which it begins when it first speaks
-// there (room.go). While it works it is seen typing, and what is done is shown as one message with a Stop button (progress.go).
+// there (room.go). Files that people attach are got when they are read ([Discord.Fetch], file.go). While it works it is seen typing, and what is done is shown as one message with a Stop button (progress.go).
 //
 // Conversations are discord:GUILD:CHANNEL:THREAD in servers, and discord:local:dm:USER in direct messages. People are
 // discord:USER.
@@ -123,6 +123,9 @@ type Discord struct {
 	deaf     *recent[time.Time] // when people were found who take no messages
 	blank    blank
 
+	downloads *http.Client // for the bytes of files
+	host      string       // where the API is
+
 	mu   sync.Mutex
 	self self
 	dead error // why nothing more can be heard or said
@@ -156,6 +159,7 @@ func New(c Config) (*Discord, error) {
 	timing := c.Timing.withDefaults()
 	d := &Discord{
 		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(),
+		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
 		asides: newRecent[aside](1000), deaf: newRecent[time.Time](1000), lanes: lanes{log: c.Log},
 	}
 	if d.api, err = newAPI(token, newLimiter(address, timing.Timeout, http.DefaultTransport)); err != nil {

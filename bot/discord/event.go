@@ -3,7 +3,6 @@ package discord
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ type said struct {
 	RepliedTo struct {
 		Author user `json:"author"`
 	} `json:"referenced_message"`
-	Files []json.RawMessage `json:"attachments"`
+	Files []attached `json:"attachments"`
 }
 
 // The types of messages that people write. All others tell of something that happened
@@ -84,18 +83,15 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 		d.rooms.dms.put(m.Author.ID, m.Channel)
 		d.deaf.forget(m.Author.ID)
 	}
-	if addressed && text == "" {
+	if addressed && text == "" && len(m.Files) == 0 {
 		text = "[mentioned without words]"
-		if len(m.Files) > 0 {
-			text = "[a file was attached that cannot be read here; ask for its content as text]"
-		}
 	}
 	if at.user == "" && at.thread == m.ID {
 		d.rooms.titles.put(m.ID, titleOf(text))
 	}
 	event := bot.Event{
 		Keys: []string{"discord-message:" + m.ID}, From: m.Author.person(), Address: at.String(), ID: message{m.Channel, m.ID}.String(),
-		At: saidAt(m.ID), Text: text, Overheard: !addressed,
+		At: saidAt(m.ID), Text: text, Files: m.files(), Overheard: !addressed,
 	}
 	var begins *bulletin
 	if !bot.IsCommand(text) {
@@ -103,7 +99,7 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 	}
 	admission, err := d.take(ctx, in, event)
 	if err == nil && admission != bot.Ignored && admission != bot.Refused {
-		d.rooms.heard.put(m.Channel, m.ID)
+		d.rooms.heard.put(m.Channel, last{m.ID, m.Guild})
 	}
 	if err != nil || admission != bot.Taken {
 		d.progress.forget(begins)
@@ -133,18 +129,17 @@ func (d *Discord) placeOf(ctx context.Context, m said, addressed bool) (place, b
 }
 
 // catchUp hears what was said in a channel after a message, of which no event has come.
-func (d *Discord) catchUp(ctx context.Context, in bot.Receiver, channel, after string) {
+func (d *Discord) catchUp(ctx context.Context, in bot.Receiver, channel string, after last) {
 	var missed []said
-	if err := d.api.page(ctx, channel, after, &missed); err != nil {
+	if err := d.api.page(ctx, channel, after.message, &missed); err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("cannot look for what was said while there was no link", "channel", channel, "error", err)
 		}
 		return
 	}
 	slices.SortFunc(missed, func(a, b said) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
-	of, _ := d.rooms.known.get(channel)
 	for _, m := range missed {
-		m.Guild = of.Guild // which the API does not tell
+		m.Guild = after.guild // which the API does not tell
 		if d.spoken(m) {
 			d.message(ctx, in, m)
 		}

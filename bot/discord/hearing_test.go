@@ -1,10 +1,14 @@
 package discord
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -262,4 +266,40 @@ func TestOneFaultEndsNothing(t *testing.T) {
 	h.discord.lanes.do("x", func() { panic("a fault") })
 	h.server.Say(ann, discordtest.DM(ann), "one")
 	h.hears("one")
+}
+
+// TestBlankMessagesAreWarnedOfOnce has the switch off that lets words be read, in a way that does not end the link.
+func TestBlankMessagesAreWarnedOfOnce(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk)
+	var log bytes.Buffer
+	h.discord.log = slog.New(slog.NewTextHandler(&log, nil))
+	h.begin()
+	for i := range 3 {
+		h.raw(map[string]any{"id": fmt.Sprint(10 + i), "content": "", "mentions": []any{}})
+	}
+	h.server.Say(ann, shared, "<@"+discordtest.Bot+"> last")
+	h.hears("last")
+	if n := strings.Count(log.String(), "Message Content Intent"); n != 1 {
+		t.Errorf("it was warned of %d times:\n%s", n, log.String())
+	}
+}
+
+// TestSessionsOfThreadsAreCaughtUp loses a session while somebody writes in a thread.
+func TestSessionsOfThreadsAreCaughtUp(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	thread, _ := h.server.Say(ann, shared, "<@"+discordtest.Bot+"> hi")
+	h.hears("hi")
+	address := place{guild: discordtest.Guild, channel: shared, thread: thread}.String()
+	h.await("the thread is there", func() bool { return h.server.Typed(thread) > 0 })
+	h.ear.mu.Lock()
+	h.ear.standing[address] = true
+	h.ear.mu.Unlock()
+	h.server.Say(ann, thread, "one")
+	h.hears("hi", "one")
+	h.server.Op(9, false)
+	h.server.Say(ann, thread, "two")
+	h.hears("hi", "one", "two")
+	if got := h.ear.last(); got.Address != address || !got.Overheard {
+		t.Errorf("it is %+v", got)
+	}
 }

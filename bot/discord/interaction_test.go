@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/bot"
 	"nudge/bot/bottest/discordtest"
 )
 
@@ -187,4 +188,47 @@ func TestRepeatedInteraction(t *testing.T) {
 	h.server.Repeat(event)
 	dm(h, "last")
 	h.hears("", "last")
+}
+
+// TestOldStopButton presses Stop, which Discord tells twice, under a turn of an earlier process: the button goes.
+func TestOldStopButton(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	h.said(bot.Delivery{Reply: agent.Reply{Kind: agent.Progress, Text: "half of it", Address: home, Turn: "t"}})
+	h.await("progress is there", func() bool { return len(h.server.ByBot(discordtest.DM(ann))) == 1 })
+	shown := h.server.ByBot(discordtest.DM(ann))[0]
+	h.discord.progress.mu.Lock()
+	b := h.discord.progress.turns[home]
+	delete(h.discord.progress.turns, home) // as in another process
+	h.discord.progress.mu.Unlock()
+	b.end()
+	_, event := h.server.Click(ann, shown.Channel, shown.ID, customID(actionStop, ""))
+	h.server.Repeat(event)
+	h.hears("")
+	if !h.ear.last().Stop || h.ear.last().Address != home {
+		t.Errorf("it is %+v", h.ear.last())
+	}
+	h.await("the button has gone", func() bool { return len(h.server.ByBot(discordtest.DM(ann))) == 0 })
+}
+
+// TestProgress shows one message for a turn, which is edited and taken away, and another for the next turn.
+func TestProgress(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	show := func(turn, text string) {
+		t.Helper()
+		h.said(bot.Delivery{Reply: agent.Reply{Kind: agent.Progress, Text: text, Address: home, Turn: turn}})
+		h.await(text+" is shown, alone", func() bool {
+			said := h.server.ByBot(discordtest.DM(ann))
+			return len(said) == 1 && said[0].Text == text && len(said[0].Buttons()) == 1
+		})
+	}
+	show("t1", "one")
+	show("t1", "two")
+	show("t2", "three")
+	if n := len(h.server.Calls("message.create")); n != 2 {
+		t.Errorf("%d messages were posted for two turns", n)
+	}
+	h.said(bot.Delivery{Reply: agent.Reply{Kind: agent.SettledMark, Address: home}})
+	if said := h.server.ByBot(discordtest.DM(ann)); len(said) > 0 {
+		t.Errorf("there still stands %q", texts(said))
+	}
 }

@@ -110,6 +110,18 @@ func (r *rig) Say(from agent.Person, at bottest.Place, text string) string {
 	return in + ":" + message
 }
 
+// Attach writes with a file, and mentions the bot in the channel.
+func (r *rig) Attach(from agent.Person, at bottest.Place, text, name, content string) string {
+	r.linked()
+	in := discordtest.DM(id(from))
+	if at == bottest.Shared {
+		in, text = shared, "<@"+discordtest.Bot+"> "+text
+	}
+	message, event := r.server.Attach(id(from), in, text, discordtest.File{Name: name, Type: "text/plain", Content: content})
+	r.note(event)
+	return in + ":" + message
+}
+
 // places are the channels and threads that a person sees of a place.
 func (r *rig) places(of agent.Person, at bottest.Place) []string {
 	if at == bottest.Shared {

@@ -17,16 +17,19 @@ type rooms struct {
 	flat   *recent[string] // messages under which there can be no thread → their channel
 	titles *recent[string] // threads that may be begun → what they shall be called
 	names  *recent[string] // people → what they are called
-	heard  *recent[string] // channels in which somebody spoke to the bot → the last message there
+	heard  *recent[last]   // channels in which somebody spoke to the bot → what was said last there
 
 	mu        sync.Mutex
 	beginning map[string]chan struct{} // threads that are being begun; each is closed when that has ended
 }
 
+// last is the last message that was heard in a channel, and its guild; "" in direct messages.
+type last struct{ message, guild string }
+
 func newRooms(a *api) *rooms {
 	return &rooms{
 		api: a, dms: newRecent[string](5000), known: newRecent[room](20_000), begun: newRecent[bool](5000), flat: newRecent[string](1000),
-		titles: newRecent[string](1000), names: newRecent[string](5000), heard: newRecent[string](200),
+		titles: newRecent[string](1000), names: newRecent[string](5000), heard: newRecent[last](200),
 		beginning: map[string]chan struct{}{},
 	}
 }

@@ -102,9 +102,14 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 
 // accessFindings notes where nobody would be served, or an owner could not say a word.
 func accessFindings(c config.Config) (findings []finding) {
-	ofSlack := func(id string) bool { return strings.HasPrefix(id, "slack:") }
-	if c.Slack.BotTokenEnv != "" && !slices.ContainsFunc(c.Access.Allow, ofSlack) {
-		findings = append(findings, finding{"access", noted, "nobody in Slack is let in: put \"slack:TEAM:USER\" into allow of [access]; whom it refuses stands in the log with their id"})
+	for _, platform := range []struct{ name, token, id string }{
+		{"Slack", c.Slack.BotTokenEnv, "slack:TEAM:USER"}, {"Discord", c.Discord.TokenEnv, "discord:USER"},
+	} {
+		prefix, _, _ := strings.Cut(platform.id, ":")
+		ofIt := func(id string) bool { return strings.HasPrefix(id, prefix+":") }
+		if platform.token != "" && !slices.ContainsFunc(c.Access.Allow, ofIt) {
+			findings = append(findings, finding{"access", noted, fmt.Sprintf("nobody in %s is let in: put %q into allow of [access]; whom it refuses stands in the log with their id", platform.name, platform.id)})
+		}
 	}
 	for _, owner := range c.Access.Owners {
 		letsIn := func(allowed string) bool {

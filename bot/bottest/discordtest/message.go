@@ -49,8 +49,12 @@ type Message struct {
 	Reactions           []string
 	Mentions            []string // whom it may notify
 	Edits               int
+	Files               []File
 	At                  time.Time
 }
+
+// File is what is attached to a message.
+type File struct{ ID, Name, Type, Content string }
 
 // Component is a row, a button, a menu, an input or a text.
 type Component struct {
@@ -111,6 +115,13 @@ func (m *Message) json(s *Server, guild string) map[string]any {
 	if guild != "" {
 		out["guild_id"] = guild
 	}
+	if m.Files != nil {
+		var files []any
+		for _, f := range m.Files {
+			files = append(files, map[string]any{"id": f.ID, "filename": f.Name, "content_type": f.Type, "size": len(f.Content), "url": s.http.URL + "/files/" + f.ID})
+		}
+		out["attachments"] = files
+	}
 	if m.RefersTo != "" {
 		out["message_reference"] = map[string]any{"message_id": m.RefersTo, "channel_id": m.Channel}
 	}
@@ -144,6 +155,11 @@ func (s *Server) dm(user string) *channel {
 
 // Say lets a person write in a channel, a thread, or [DM]. It returns the message and the number of the event about it.
 func (s *Server) Say(user, in, text string) (id string, event int) {
+	return s.Attach(user, in, text)
+}
+
+// Attach is Say with files, whose ids it gives.
+func (s *Server) Attach(user, in, text string, files ...File) (id string, event int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in == DM(user) {
@@ -153,7 +169,10 @@ func (s *Server) Say(user, in, text string) (id string, event int) {
 	if c == nil {
 		panic(fmt.Sprintf("discordtest: there is no channel %s", in))
 	}
-	m := &Message{ID: s.newID(), Channel: in, Author: user, Text: text, At: time.Now()}
+	m := &Message{ID: s.newID(), Channel: in, Author: user, Text: text, Files: files, At: time.Now()}
+	for i := range files {
+		files[i].ID = s.newID()
+	}
 	c.messages = append(c.messages, m)
 	return m.ID, s.dispatch("MESSAGE_CREATE", m.json(s, c.guild))
 }
