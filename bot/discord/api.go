@@ -31,8 +31,7 @@ func newAPI(token string, transport http.RoundTripper) (*api, error) {
 	return &api{session}, nil
 }
 
-// call makes a call, and reads its answer into out if that is not nil. Each has a bucket of its own, since discordgo's would
-// wait and stay for ever.
+// call makes a call, and reads its answer into out if that is not nil.
 func (a *api) call(ctx context.Context, method, address string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -41,17 +40,19 @@ func (a *api) call(ctx context.Context, method, address string, in, out any) err
 			return fmt.Errorf("encode what is sent to discord: %w", err)
 		}
 	}
+	return a.request(ctx, method, address, "application/json", body, out)
+}
+
+// request is call with a body of some type. Each has a bucket of its own, since discordgo's would wait and stay for ever.
+func (a *api) request(ctx context.Context, method, address, contentType string, body []byte, out any) error {
 	bucket := discordgo.NewRatelimiter().LockBucket("")
-	answer, err := a.session.RequestWithLockedBucket(method, address, "application/json", body, bucket, 0, discordgo.WithContext(ctx))
+	answer, err := a.session.RequestWithLockedBucket(method, address, contentType, body, bucket, 0, discordgo.WithContext(ctx))
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		return failed.Err // without the address, in which there may be a token of an interaction
 	}
-	if err != nil {
+	if err != nil || out == nil {
 		return err
-	}
-	if out == nil {
-		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("read the answer of discord: %w", err)
@@ -83,12 +84,21 @@ type stands struct {
 	} `json:"author"`
 }
 
-// post says something in a channel.
+// post says something in a channel, perhaps with files.
 func (a *api) post(ctx context.Context, channel, nonce string, m *discordgo.MessageSend) (id string, err error) {
 	m.AllowedMentions = silence()
 	m.Flags |= discordgo.MessageFlagsSuppressEmbeds // Discord fetches no page that a text names
 	var said stands
-	err = a.call(ctx, http.MethodPost, discordgo.EndpointChannelMessages(channel), sending{m, nonce, nonce != ""}, &said)
+	address, with := discordgo.EndpointChannelMessages(channel), sending{m, nonce, nonce != ""}
+	if len(m.Files) == 0 {
+		err = a.call(ctx, http.MethodPost, address, with, &said)
+		return said.ID, err
+	}
+	contentType, body, err := discordgo.MultipartBodyWithJSON(with, m.Files)
+	if err != nil {
+		return "", fmt.Errorf("encode a message with a file: %w", err)
+	}
+	err = a.request(ctx, http.MethodPost, address, contentType, body, &said)
 	return said.ID, err
 }
 

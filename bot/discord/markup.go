@@ -12,13 +12,15 @@ import (
 
 // Discord's limits, in characters.
 const (
-	textLimit   = 2000 // of a message (docs.discord.com/developers/resources/message#create-message)
-	buttonLimit = 80
-	optionLimit = 100
-	inputLimit  = 4000
-	mostOptions = 25
-	rowLength   = 5 // buttons in a row
-	mostRows    = 5
+	textLimit    = 2000  // of a message (docs.discord.com/developers/resources/message#create-message)
+	wholeLimit   = 12000 // of a text that is said in messages; longer ones become a file
+	excerptLimit = 1500
+	buttonLimit  = 80
+	optionLimit  = 100
+	inputLimit   = 4000
+	mostOptions  = 25
+	rowLength    = 5 // buttons in a row
+	mostRows     = 5
 )
 
 const (

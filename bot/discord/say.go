@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/bwmarrin/discordgo"
 
@@ -78,18 +80,36 @@ func (d *Discord) noteDeaf(p place, err error) {
 // post is one message to be posted.
 type post struct {
 	text       string
+	name, file string // of a file that goes with it; "" for none
 	components []discordgo.MessageComponent
 	card       string
 	whole      bool // it refers to the first of its reply, as the end of something that began there
 }
 
-// tell says a text in as many messages as it takes.
+// tell says a text in as many messages as it takes. One that is too long for that becomes a file, with its beginning as the
+// message.
 func (d *Discord) tell(ctx context.Context, p place, r bot.Delivery, text *markdown.Text) (string, error) {
+	parts := messages(text)
+	if utf8.RuneCountInString(r.Text) > wholeLimit && len(parts) > 0 {
+		name := "answer-" + nonceOf(r.Key, 0, r.Text)[:8] + ".md"
+		begins := messages(rendered(cut(r.Text, excerptLimit)))
+		receipt, err := d.postAll(ctx, p, r, []post{{
+			text: strings.Join(begins, "\n") + "\n\nThis is the beginning. The whole answer is in the file " + escape(name) + ".", name: name, file: r.Text,
+		}})
+		if !fileRefused(err) {
+			return receipt, err
+		}
+	}
 	var posts []post
-	for _, part := range messages(text) {
+	for _, part := range parts {
 		posts = append(posts, post{text: part})
 	}
 	return d.postAll(ctx, p, r, posts)
+}
+
+// fileRefused reports whether Discord takes no file there, however often it is tried. Words still may be said.
+func fileRefused(err error) bool {
+	return code(err) == codeMissing || code(err) == codeTooLarge || status(err) == http.StatusRequestEntityTooLarge
 }
 
 // postAll posts messages in order, leaving out those that stand there from an earlier try.
@@ -145,6 +165,9 @@ func (d *Discord) post(ctx context.Context, p place, channel *string, nonce stri
 // sendingOf is a message as it is sent. In a channel it answers the message that began the conversation.
 func sendingOf(m post, p place, channel, first string) *discordgo.MessageSend {
 	s := &discordgo.MessageSend{Content: m.text, Components: m.components}
+	if m.name != "" {
+		s.Files = []*discordgo.File{{Name: m.name, ContentType: "text/markdown", Reader: strings.NewReader(m.file)}}
+	}
 	refersTo := ""
 	switch {
 	case p.user == "" && channel == p.channel:

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"pgregory.net/rapid"
+
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/bot/bottest/discordtest"
@@ -320,4 +322,47 @@ func TestNoticesAreNoMarkup(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestVeryLongTexts says one as a file, and in messages where no file is taken.
+func TestVeryLongTexts(t *testing.T) {
+	text := strings.Repeat("a line of words\n", 1000)
+	h := listen(t, discordtest.Options{}, brisk)
+	d := reply(agent.Final, home, text)
+	d.Key = "one"
+	h.said(d)
+	h.said(d) // a repeat
+	said := h.server.ByBot(discordtest.DM(ann))
+	if len(said) != 1 || len(said[0].Files) != 1 || said[0].Files[0].Content != text || !strings.Contains(discordtest.Read(said[0].Text), said[0].Files[0].Name) {
+		t.Errorf("there stands %q", texts(said))
+	}
+	h.server.Fail("message.create", discordtest.Fault{Status: 403, Code: codeMissing})
+	d.Key = "two"
+	h.said(d)
+	if n := len(h.server.ByBot(discordtest.DM(ann))); n != 1+8 {
+		t.Errorf("there stand %d messages", n)
+	}
+}
+
+// TestPartsAreWhole draws texts: their parts are the text again, and each of them stands by itself.
+func TestPartsAreWhole(t *testing.T) {
+	piece := rapid.OneOf(
+		rapid.SampledFrom([]string{"```zz\n", "```\n", "```", "`x`", "\n\n", "\n", " ", "**bold** ", "👩‍👩‍👧", "e\u0301", "- item\n", "> quote\n"}),
+		rapid.StringMatching(`[a-y]{1,40}`), rapid.StringMatching(`([a-y]{1,9} ){20,90}`),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 1, 120).Draw(t, "pieces"), "")
+		letters := func(text string) string {
+			return strings.Join(strings.Fields(strings.NewReplacer("`", "", "zz", "").Replace(text)), "")
+		}
+		parts := messages(rendered(text))
+		for _, part := range parts {
+			if n := utf8.RuneCountInString(part); n > textLimit || strings.Count(part, fence)%2 != 0 && strings.Count(text, fence)%2 == 0 {
+				t.Fatalf("a part has %d characters and %d fences: %q", n, strings.Count(part, fence), part)
+			}
+		}
+		if got := strings.Join(parts, "\n"); letters(got) != letters(text) {
+			t.Fatalf("%q becomes %q", text, got)
+		}
+	})
 }

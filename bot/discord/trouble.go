@@ -22,6 +22,7 @@ const (
 	codeUnknownWebhook     = 10015
 	codeUnknownInteraction = 10062
 	codeAnswered           = 40060
+	codeTooLarge           = 40005
 	codeNoAccess           = 50001
 	codeNotInDM            = 50003
 	codeNotOwn             = 50005

@@ -82,7 +82,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, _ := io.ReadAll(r.Body)
+	body, files := readBody(r)
 	route, args := routeOf(r.Method, path)
 	c := Call{Route: route, Method: r.Method, Path: "/" + path, Body: body, At: time.Now(), Status: 404}
 	s.mu.Lock()
@@ -96,6 +96,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Authorization") != "Bot "+Token && !strings.HasPrefix(route, "interaction") && !strings.HasPrefix(route, "followup"):
 		out = refused(401, 0)
 	case !spoilt || fault.Done:
+		s.uploaded = files
 		out = s.do(route, args, r.URL.Query(), body)
 	}
 	if spoilt && fault.Status > 0 {
@@ -128,6 +129,27 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, id string) {
 		}
 	}
 	http.NotFound(w, r)
+}
+
+// readBody reads the JSON of a call, and the files that come with it.
+func readBody(r *http.Request) (body []byte, files []File) {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+		body, _ = io.ReadAll(r.Body)
+		return body, nil
+	}
+	if r.ParseMultipartForm(1<<20) != nil {
+		return nil, nil
+	}
+	for _, headers := range r.MultipartForm.File {
+		for _, h := range headers {
+			if f, err := h.Open(); err == nil {
+				content, _ := io.ReadAll(f)
+				_ = f.Close()
+				files = append(files, File{Name: h.Filename, Type: h.Header.Get("Content-Type"), Content: string(content)})
+			}
+		}
+	}
+	return []byte(r.FormValue("payload_json")), files
 }
 
 // spoil lets a call go wrong, and reports whether that was all of its answer.
@@ -276,7 +298,7 @@ func (s *Server) create(c *channel, body []byte) answer {
 		text = strings.TrimSpace(*b.Content)
 	}
 	m := &Message{
-		ID: s.newID(), Channel: c.ID, Author: Bot, Text: text, First: b.Components, Components: b.Components, Nonce: b.Nonce, Mentions: b.notifies(), At: time.Now(),
+		ID: s.newID(), Channel: c.ID, Author: Bot, Text: text, First: b.Components, Components: b.Components, Nonce: b.Nonce, Mentions: b.notifies(), At: time.Now(), Files: s.uploaded,
 	}
 	if b.Reference != nil {
 		m.RefersTo = b.Reference.Message

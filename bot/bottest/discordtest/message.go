@@ -3,6 +3,7 @@ package discordtest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -183,7 +184,9 @@ func (s *Server) Messages(in string) (out []Message) {
 	defer s.mu.Unlock()
 	if c := s.channels[in]; c != nil {
 		for _, m := range c.messages {
-			out = append(out, *m)
+			seen := *m
+			seen.Reactions, seen.Mentions = slices.Clone(m.Reactions), slices.Clone(m.Mentions)
+			out = append(out, seen)
 		}
 	}
 	return out

@@ -50,6 +50,7 @@ type Server struct {
 	commands     []json.RawMessage
 	link         gateway
 	nonces       map[string]nonce
+	uploaded     []File // with the call that is done
 }
 
 // User is a person.
