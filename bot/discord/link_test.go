@@ -24,7 +24,7 @@ func TestLinkIsTakenUp(t *testing.T) {
 		"interrupted":          func(h *hearing) { h.server.Op(9, true) },
 		"closed with 4000":     func(h *hearing) { h.server.Shut(4000) },
 		"closed with 4008":     func(h *hearing) { h.server.Shut(4008) },
-		"closed with 1006":     func(h *hearing) { h.server.Shut(1011) },
+		"closed with 1011":     func(h *hearing) { h.server.Shut(1011) },
 		"beat's answer first":  func(h *hearing) { h.server.Next(discordtest.Greeting{Before: []int{11}}); h.server.Op(7, nil) },
 		"reconnect first":      func(h *hearing) { h.server.Next(discordtest.Greeting{Before: []int{7}}); h.server.Op(7, nil) },
 		"no hello, then cut":   func(h *hearing) { h.server.Next(discordtest.Greeting{Mute: true}); h.server.Op(7, nil) },

@@ -39,11 +39,17 @@ func newDen(t *testing.T, options discordtest.Options) *den {
 	d.discord.AddUser(discordtest.User{ID: discordAnn, Name: "Ann"})
 	d.discord.AddUser(discordtest.User{ID: discordEve, Name: "Eve"})
 	d.discord.AddChannel(discordChannel)
-	d.place = newPlace(t, nil, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [\"discord:%s\"]\n[web]\nlisten = \"\"\n",
+	d.place = newPlace(t, nil, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [\"discord:%s\"]\n[web]\nlisten = \"\"\n"+
+		"[[command]]\nname = \"wait\"\nrun = [\"sleep\", \"{seconds}\"]\neffect = \"read\"\napprove = \"no\"\nparameters = { seconds = \"[0-9]+\" }\n",
 		tokenVariable, d.discord.APIURL(), discordAnn))
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
+			for _, in := range append(d.discord.Threads(discordChannel), discordChannel, discordtest.DM(discordAnn)) {
+				for _, m := range d.discord.Messages(in) {
+					t.Logf("in %s %s says %q", in, m.Author, m.Text)
+				}
+			}
 			t.Logf("the program printed:\n%s", d.printed())
 		}
 	})
@@ -162,5 +168,62 @@ func TestDoctorAsksDiscord(t *testing.T) {
 				t.Errorf("nudge doctor (status %d, want %d) printed, without %q:\n%s", status, test.status, test.want, out)
 			}
 		})
+	}
+}
+
+// button is the custom id of a message's button.
+func (d *den) button(m discordtest.Message, label string) string {
+	d.Helper()
+	for _, b := range m.FirstButtons() {
+		if b.Label == label {
+			return b.ID
+		}
+	}
+	d.Fatalf("%q has no button %q", m.Text, label)
+	return ""
+}
+
+// TestDiscordThread talks in a thread without mentions, where a stranger decides nothing, and stops what is done there.
+func TestDiscordThread(t *testing.T) {
+	d := newDen(t, discordtest.Options{})
+	d.start()
+	d.linked(1)
+	thread, _ := d.discord.Say(discordAnn, discordChannel, "<@"+discordtest.Bot+"> write notes.md saying buy milk")
+	d.told(thread, "notes.md")
+	d.discord.Say(discordEve, thread, "delete notes.md") // she is not served
+	d.discord.Say(discordAnn, thread, "delete notes.md")
+	card := d.told(thread, "May I run")
+	d.discord.Click(discordEve, thread, card.ID, d.button(card, "Approve"))
+	if told := d.told(thread, "not on the list"); told.For != discordEve {
+		t.Errorf("%q is seen by %q", told.Text, told.For)
+	}
+	deny, _ := d.discord.Click(discordAnn, thread, card.ID, d.button(card, "Deny"))
+	var form discordtest.Form
+	eventually(t, "a form is opened", func() (open bool) { form, open = d.discord.Form(deny); return open })
+	d.discord.Submit(discordAnn, form, thread, card.ID, map[string]string{form.Inputs()[0].ID: "I need it"})
+	d.told(thread, "denied by <@"+discordAnn+">: I need it")
+	d.discord.Say(discordAnn, thread, "wait 50 seconds")
+	var stop discordtest.Message
+	eventually(t, "there is a Stop button", func() bool {
+		for _, m := range d.discord.ByBot(thread) {
+			if b := m.Buttons(); len(b) == 1 && b[0].Label == "Stop" {
+				stop = m
+				return true
+			}
+		}
+		return false
+	})
+	d.discord.Click(discordAnn, thread, stop.ID, d.button(stop, "Stop"))
+	d.told(thread, "Stopped")
+	eventually(t, "the progress has gone", func() bool {
+		for _, m := range d.discord.ByBot(thread) {
+			if m.ID == stop.ID {
+				return false
+			}
+		}
+		return true
+	})
+	if said := d.discord.ByBot(discordChannel); len(said) > 0 {
+		t.Errorf("in the channel stands %q", said[0].Text)
 	}
 }
