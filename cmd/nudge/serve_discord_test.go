@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -225,5 +226,25 @@ func TestDiscordThread(t *testing.T) {
 	})
 	if said := d.discord.ByBot(discordChannel); len(said) > 0 {
 		t.Errorf("in the channel stands %q", said[0].Text)
+	}
+}
+
+// TestOneDiscordForOneProcess starts a second process, with another data directory, on the same token: both would answer.
+func TestOneDiscordForOneProcess(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	d := newDen(t, discordtest.Options{})
+	d.start()
+	d.linked(1)
+	t.Setenv(tokenVariable, discordtest.Token)
+	config, err := os.ReadFile(d.place.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := newPlace(t, nil, strings.ReplaceAll(string(config), "[workspace]\nscope = \"shared\"\n", ""))
+	if out, status := second.run("serve"); status != exitWrong && status != exitFailed || !strings.Contains(out, "the token from "+tokenVariable+" is in use by another nudge") {
+		t.Errorf("the second process (status %d) printed:\n%s", status, out)
+	}
+	if n := d.discord.Identifies(); n != 1 {
+		t.Errorf("%d sessions were begun", n)
 	}
 }
