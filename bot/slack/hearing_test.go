@@ -240,8 +240,8 @@ func TestASilentLinkIsReplaced(t *testing.T) {
 	timing.Ping, timing.Stale = time.Hour, 50*time.Millisecond
 	_ = d.stop()
 	d.slack = newSlack(t, d.server, timing)
-	d.listen()
 	opens := d.server.Opens()
+	d.listen()
 	d.until("there is a link", func() bool { return d.server.Opens() > opens && d.server.Linked() > 0 })
 	d.server.Silence(true)
 	d.until("there is a new link without slack-go's help", func() bool { return d.server.Opens() > opens+1 })
