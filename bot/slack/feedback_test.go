@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,29 @@ func (d *desk) judge(earlier, told, outcome string) string {
 		d.Fatal(err)
 	}
 	return receipt
+}
+
+// TestWhatIsToldUnaskedStandsApart tells somebody something while a turn of theirs is shown in a thread of the same direct
+// messages and another one outside it: it stands in neither.
+func TestWhatIsToldUnaskedStandsApart(t *testing.T) {
+	d := newDesk(t, brisk)
+	thread := d.say(slacktest.Said{Text: "a long task"})
+	d.tell("", agent.Reply{Kind: agent.Progress, Turn: "t1", Text: "at work", Address: annsDM + ":" + thread})
+	d.tell("", agent.Reply{Kind: agent.Progress, Turn: "t2", Text: "at work, too", Address: annsDM})
+	m := d.ping("the disk fills up")
+	if m.Thread != "" || m.Text != "the disk fills up" {
+		t.Errorf("it stands in the thread %q and says %q", m.Thread, m.Text)
+	}
+	d.tell("k1", agent.Reply{Kind: agent.Final, Turn: "t1", Text: "done", Address: annsDM + ":" + thread})
+	d.tell("k2", agent.Reply{Kind: agent.SettledMark, Turn: "t1", Address: annsDM + ":" + thread})
+	d.tell("k3", agent.Reply{Kind: agent.SettledMark, Turn: "t2", Address: annsDM})
+	var left []string
+	for _, said := range d.server.ByBot(slacktest.DM("U0ANN")) {
+		left = append(left, said.Thread+" "+said.Text)
+	}
+	if want := []string{" the disk fills up", thread + " done"}; !slices.Equal(left, want) {
+		t.Errorf("at the end there is %q, want %q", left, want)
+	}
 }
 
 func TestNotifyCard(t *testing.T) {
