@@ -22,7 +22,7 @@ func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
 		Short: "Write a config by asking",
-		Long: "Write a config by asking: which model answers, what it may cost, and whether to talk in Slack. Each answer is checked as the\n" +
+		Long: "Write a config by asking: which model answers, what it may cost, and whether to talk in Slack and Discord. Each answer is checked as the\n" +
 			"config is. No secret is asked for: the config names the environment variables that hold them. A file that is there is left alone.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.writeConfig(cmd.Context()) },
@@ -74,6 +74,8 @@ type answers struct {
 	turn, day                    string // USD
 	slack                        bool
 	botToken, appToken           string
+	discord                      bool
+	discordToken                 string
 	allow, owners                []string
 }
 
@@ -107,6 +109,12 @@ func (a answers) document() string {
 		b.WriteString("\n[slack]\n")
 		text("bot_token_env", a.botToken)
 		text("app_token_env", a.appToken)
+	}
+	if a.discord {
+		b.WriteString("\n[discord]\n")
+		text("token_env", a.discordToken)
+	}
+	if a.slack || a.discord {
 		b.WriteString("\n[access]\n")
 		line("allow", list(a.allow))
 		line("owners", list(a.owners))
@@ -150,9 +158,15 @@ func (a answers) next() string {
 	if a.slack {
 		variables = append(variables, a.botToken, a.appToken)
 	}
+	if a.discord {
+		variables = append(variables, a.discordToken)
+	}
 	var b strings.Builder
 	if a.slack {
 		b.WriteString("`nudge manifest slack` prints what Slack makes the app of; README.md has the steps.\n")
+	}
+	if a.discord {
+		b.WriteString("README.md has the steps in Discord; `nudge doctor` prints the invitation.\n")
 	}
 	if len(variables) > 0 {
 		fmt.Fprintf(&b, "Set %s. ", strings.Join(variables, ", "))
@@ -218,21 +232,37 @@ func (i *interview) askAll() error {
 	if err != nil {
 		return err
 	}
-	err = i.ask("Talk in Slack as well: yes or no?", "no", func(a *answers, said string) error {
-		switch strings.ToLower(said) {
-		case "y", "yes":
-			a.slack = true
-		case "n", "no":
-			a.slack = false
-		default:
-			return errors.New("say yes or no")
-		}
-		return nil
-	})
+	err = i.ask("Talk in Slack as well: yes or no?", "no", func(a *answers, said string) error { return yes(&a.slack, said) })
 	if err == nil && i.answers.slack {
 		err = i.askSlack()
 	}
+	if err != nil {
+		return err
+	}
+	err = i.ask("And in Discord?", "no", func(a *answers, said string) error {
+		a.discordToken = "DISCORD_TOKEN" // without one, Discord is a fault
+		return yes(&a.discord, said)
+	})
+	if err == nil && i.answers.discord {
+		err = i.ask("Which environment variable holds its bot token?", "DISCORD_TOKEN", into(func(a *answers) *string { return &a.discordToken }))
+	}
+	if err == nil && (i.answers.slack || i.answers.discord) {
+		err = i.askAccess()
+	}
 	return err
+}
+
+// yes keeps an answer that is yes or no.
+func yes(of *bool, said string) error {
+	switch strings.ToLower(said) {
+	case "y", "yes":
+		*of = true
+	case "n", "no":
+		*of = false
+	default:
+		return errors.New("say yes or no")
+	}
+	return nil
 }
 
 func (i *interview) askModel() error {
@@ -290,10 +320,16 @@ func (i *interview) askSlack() error {
 	}); err != nil {
 		return err
 	}
-	if err := i.ask("Which one holds the app-level token, xapp-…?", "SLACK_APP_TOKEN", into(func(a *answers) *string { return &a.appToken })); err != nil {
-		return err
+	return i.ask("Which one holds the app-level token, xapp-…?", "SLACK_APP_TOKEN", into(func(a *answers) *string { return &a.appToken }))
+}
+
+// askAccess asks who is let in.
+func (i *interview) askAccess() error {
+	such := "slack:T0123456:U0123456? Several with spaces between; slack:T0123456:* for all members."
+	if !i.answers.slack {
+		such = "discord:123456789012345678? Several with spaces between."
 	}
-	if err := i.ask("Who may talk to it, such as slack:T0123456:U0123456? Several with spaces between; slack:T0123456:* for all members.", "",
+	if err := i.ask("Who may talk to it, such as "+such, "",
 		func(a *answers, said string) error {
 			a.allow = strings.Fields(said)
 			return nil

@@ -16,7 +16,7 @@ import (
 func TestInitKeepsTheCommandsThatThereAre(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.toml")
 	var said strings.Builder
-	if status := (&app{in: strings.NewReader("\n\n"), out: &said, errs: &said}).run(context.Background(), []string{"init", "--config", path}); status != 0 {
+	if status := (&app{in: strings.NewReader("\n\n\n"), out: &said, errs: &said}).run(context.Background(), []string{"init", "--config", path}); status != 0 {
 		t.Fatalf("init (status %d) printed:\n%s", status, said.String())
 	}
 	got, err := config.Load(path)
