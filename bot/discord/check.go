@@ -41,7 +41,7 @@ func (d *Discord) Check(ctx context.Context) (say string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("ask discord who the bot is, with %s: %w; check that this machine reaches Discord, and try again", d.token, err)
 	case app.Flags&readsContent == 0:
-		return "", errors.New(refusals[4014])
+		return "", errors.New(refusals[codeIntents])
 	}
 	g, err := d.api.gateway(ctx)
 	if err != nil {

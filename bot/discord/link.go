@@ -44,7 +44,8 @@ const (
 )
 
 // The intents: what is heard (docs.discord.com/developers/events/gateway#gateway-intents). Without the last one, which has to
-// be switched on in the portal, replies in a thread that do not mention the bot come without their words.
+// be switched on in the portal, replies in a thread that do not mention the bot come without their words; where it is off,
+// Discord closes the link, and the next one does without.
 const intents = guilds | guildMessages | directMessages | messageContent
 
 const (
@@ -66,6 +67,7 @@ type link struct {
 	alarm  func(text string)
 
 	session    session
+	wordless   bool        // Discord does not let the app read what is said where it is not mentioned
 	identifies []time.Time // of the last day, oldest first
 	spent      bool        // it was told that there have been too many
 
@@ -127,6 +129,11 @@ func (l *link) run(ctx context.Context, hear func(dispatch)) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if closedWith(err, codeIntents) && !l.wordless {
+			l.wordless, l.session = true, session{}
+			l.alarm(deafToWords)
+			continue
+		}
 		if why := refusal(err); why != "" {
 			return fmt.Errorf("keep a link to discord: %w; %s", err, why)
 		}
@@ -163,14 +170,25 @@ func (l *link) ended(ctx context.Context, err error) error {
 var (
 	sessionCodes = []int{4007, 4009}
 	refusals     = map[int]string{
-		4004: "the bot token is not valid any more; make a new one in the Discord developer portal under Bot, Reset Token",
-		4010: "this is a fault of nudge; tell its makers",
-		4011: "the bot is in more servers than one link may serve; take it out of some",
-		4012: "this is a fault of nudge; tell its makers",
-		4013: "this is a fault of nudge; tell its makers",
-		4014: "the switch Message Content Intent is off; turn it on in the Discord developer portal under Bot, Privileged Gateway Intents, and start nudge again",
+		4004:        "the bot token is not valid any more; make a new one in the Discord developer portal under Bot, Reset Token",
+		4010:        "this is a fault of nudge; tell its makers",
+		4011:        "the bot is in more servers than one link may serve; take it out of some",
+		4012:        "this is a fault of nudge; tell its makers",
+		4013:        "this is a fault of nudge; tell its makers",
+		codeIntents: "the switch Message Content Intent is off; turn it on in the Discord developer portal under Bot, Privileged Gateway Intents, and start nudge again",
 	}
 )
+
+// codeIntents is the code for an intent that is not switched on.
+const codeIntents = 4014
+
+const deafToWords = "In Discord I hear only direct messages, mentions and commands, and not what is said in a thread without a mention: " +
+	"the switch Message Content Intent is off. Turn it on in the Discord developer portal under Bot, Privileged Gateway Intents, and start nudge again."
+
+func closedWith(err error, code int) bool {
+	var closed *websocket.CloseError
+	return errors.As(err, &closed) && closed.Code == code
+}
 
 // refusal says what somebody has to do before there can be a link again; "" when nobody has to.
 func refusal(err error) string {
@@ -291,8 +309,12 @@ func (l *link) introduce(c *conn) error {
 		return c.send(opResume, map[string]any{"token": l.token, "session_id": l.session.id, "seq": l.session.seq})
 	}
 	l.identifies = append(l.identifies, time.Now())
+	wanted := intents
+	if l.wordless {
+		wanted &^= messageContent
+	}
 	return c.send(opIdentify, map[string]any{
-		"token": l.token, "intents": intents, "properties": map[string]string{"os": "linux", "browser": "nudge", "device": "nudge"},
+		"token": l.token, "intents": wanted, "properties": map[string]string{"os": "linux", "browser": "nudge", "device": "nudge"},
 	})
 }
 

@@ -82,7 +82,7 @@ func TestSessionIsBegunAnew(t *testing.T) {
 // TestRefusalForGood has the codes after which Discord must not be asked again.
 func TestRefusalForGood(t *testing.T) {
 	for code, want := range map[int]string{
-		4004: "Reset Token", 4010: "tell its makers", 4011: "more servers", 4012: "tell its makers", 4013: "tell its makers", 4014: "Message Content Intent is off",
+		4004: "Reset Token", 4010: "tell its makers", 4011: "more servers", 4012: "tell its makers", 4013: "tell its makers",
 	} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			h := listen(t, discordtest.Options{}, brisk)
@@ -106,6 +106,43 @@ func TestRefusalForGood(t *testing.T) {
 				t.Error("it calls itself well")
 			}
 		})
+	}
+}
+
+// TestWithoutMessageContent has the switch off without which words are not read: the link does without it, which is told once.
+func TestWithoutMessageContent(t *testing.T) {
+	h := listen(t, discordtest.Options{Blind: true}, brisk).begin()
+	if alarm := <-h.alarms; !strings.Contains(alarm, "Message Content Intent is off") || !strings.Contains(alarm, "direct messages, mentions and commands") {
+		t.Errorf("the alarm is %q", alarm)
+	}
+	h.server.Say(ann, discordtest.DM(ann), "in private")
+	h.hears("in private")
+	h.server.Say(ann, shared, "<@"+discordtest.Bot+"> mentioned")
+	h.hears("in private", "mentioned")
+	if n := h.server.Links(); n != 2 || len(h.alarms) > 0 {
+		t.Errorf("there were %d links, and %d more alarms", n, len(h.alarms))
+	}
+	if err := h.discord.Stale(); err != nil {
+		t.Errorf("it calls itself ill: %v", err)
+	}
+}
+
+// TestIntentsRefusedAgain is a refusal that has nothing to do with the switch.
+func TestIntentsRefusedAgain(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk)
+	h.server.Next(discordtest.Greeting{Close: 4014})
+	h.server.Next(discordtest.Greeting{Close: 4014})
+	h.run()
+	select {
+	case err := <-h.ended:
+		if err == nil || !strings.Contains(err.Error(), "Message Content Intent is off") {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	if n := h.server.Links(); n != 2 {
+		t.Errorf("there were %d links", n)
 	}
 }
 
