@@ -8,5 +8,7 @@
 // what people say of notify cards (feedback.go), and what a card says (card.go) and what a person sees of their own at a
 // glance (overview.go) are made here, so that no platform shows another text than the others.
 //
+// [Lanes] and [Recent] are for adapters: what most of them need to take in what they hear in order, and to know it again.
+//
 // Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.
 package bot

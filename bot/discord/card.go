@@ -114,7 +114,7 @@ func (d *Discord) deciders(r agent.Reply) string {
 
 // called is a person's name where it is known, with the id that tells who it is.
 func (d *Discord) called(id string) string {
-	if name, known := d.rooms.names.get(strings.TrimPrefix(id, platform+":")); known && name != "" {
+	if name, known := d.rooms.names.Get(strings.TrimPrefix(id, platform+":")); known && name != "" {
 		return bot.Visible(name) + " (" + id + ")"
 	}
 	return id

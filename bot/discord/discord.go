@@ -1,6 +1,6 @@
 // Package discord is the adapter for Discord, over its gateway and its REST API.
 //
-// What people say comes over a WebSocket (link.go), in order, and is only put into the lane of its channel there (lane.go): each
+// What people say comes over a WebSocket (link.go), in order, and is only put into the lane of its channel there ([bot.Lanes]): each
 // message is made into an event (event.go) and given to the receiver until that has taken it, since Discord delivers nothing
 // again by itself. What is clicked, entered in a form or given as a slash command is answered at once, as Discord allows three
 // seconds for that, and taken after it (interaction.go, form.go). What the agent says goes through the REST API
@@ -118,9 +118,9 @@ type Discord struct {
 	rooms    *rooms
 	ledger   *ledger
 	progress *progress
-	lanes    lanes
-	asides   *recent[aside]     // the last interaction of a person in a conversation
-	deaf     *recent[time.Time] // when people were found who take no messages
+	lanes    bot.Lanes
+	asides   *bot.Recent[aside]     // the last interaction of a person in a conversation
+	deaf     *bot.Recent[time.Time] // when people were found who take no messages
 	blank    blank
 
 	downloads *http.Client // for the bytes of files
@@ -160,10 +160,13 @@ func New(c Config) (*Discord, error) {
 	d := &Discord{
 		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(),
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
-		asides: newRecent[aside](1000), deaf: newRecent[time.Time](1000), lanes: lanes{log: c.Log},
+		asides: bot.NewRecent[aside](1000), deaf: bot.NewRecent[time.Time](1000),
 	}
 	if d.api, err = newAPI(token, newLimiter(address, timing.Timeout, http.DefaultTransport)); err != nil {
 		return nil, err
+	}
+	d.lanes.Fault = func(lane string, fault any) {
+		d.log.Error("something that came from discord could not be taken", "lane", lane, "fault", fault)
 	}
 	d.rooms = newRooms(d.api)
 	d.link = &link{log: c.Log, timing: timing, token: token, ask: d.api.gateway, alarm: c.Alarm}
@@ -191,7 +194,7 @@ func (d *Discord) Listen(ctx context.Context, in bot.Receiver) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer func() {
 		stop()
-		d.lanes.wait()
+		d.lanes.Wait()
 		d.progress.close()
 	}()
 	err := d.link.run(ctx, func(e dispatch) { d.hear(ctx, in, e) })
@@ -260,14 +263,14 @@ func (d *Discord) hear(ctx context.Context, in bot.Receiver, e dispatch) {
 		if json.Unmarshal(e.Data, &m) != nil || !d.spoken(m) {
 			return
 		}
-		d.lanes.do(m.Channel, func() { d.message(ctx, in, m) })
+		d.lanes.Do(m.Channel, func() { d.message(ctx, in, m) })
 	case "INTERACTION_CREATE":
 		var i interaction
 		if err := json.Unmarshal(e.Data, &i); err != nil || !isID(i.ID) || i.Token == "" || !isID(i.user().ID) {
 			d.log.Warn("discord sent an interaction that cannot be read", "error", err)
 			return
 		}
-		d.lanes.do("interaction "+i.ID, func() { d.interaction(ctx, in, i) })
+		d.lanes.Do("interaction "+i.ID, func() { d.interaction(ctx, in, i) })
 	}
 }
 
@@ -290,15 +293,15 @@ func (d *Discord) ready(ctx context.Context, in bot.Receiver, data json.RawMessa
 	d.self = self{r.User.ID, cmp.Or(r.App.ID, r.User.ID)}
 	d.mu.Unlock()
 	if first {
-		d.lanes.do("register", func() {
+		d.lanes.Do("register", func() {
 			if err := d.api.register(ctx, d.me().app); err != nil && ctx.Err() == nil {
 				d.log.Warn("cannot make the slash command known to discord", "error", err)
 			}
 		})
 		return
 	}
-	for channel, last := range d.rooms.heard.all() {
-		d.lanes.do(channel, func() { d.catchUp(ctx, in, channel, last) })
+	for channel, last := range d.rooms.heard.All() {
+		d.lanes.Do(channel, func() { d.catchUp(ctx, in, channel, last) })
 	}
 }
 

@@ -78,16 +78,16 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 	if !there {
 		return
 	}
-	d.rooms.names.put(m.Author.ID, m.Author.called())
+	d.rooms.names.Put(m.Author.ID, m.Author.called())
 	if m.direct() {
-		d.rooms.dms.put(m.Author.ID, m.Channel)
-		d.deaf.forget(m.Author.ID)
+		d.rooms.dms.Put(m.Author.ID, m.Channel)
+		d.deaf.Take(m.Author.ID)
 	}
 	if addressed && text == "" && len(m.Files) == 0 {
 		text = "[mentioned without words]"
 	}
 	if at.user == "" && at.thread == m.ID {
-		d.rooms.titles.put(m.ID, titleOf(text))
+		d.rooms.titles.Put(m.ID, titleOf(text))
 	}
 	event := bot.Event{
 		Keys: []string{"discord-message:" + m.ID}, From: m.Author.person(), Address: at.String(), ID: message{m.Channel, m.ID}.String(),
@@ -99,7 +99,7 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 	}
 	admission, err := d.take(ctx, in, event)
 	if err == nil && admission != bot.Ignored && admission != bot.Refused {
-		d.rooms.heard.put(m.Channel, last{m.ID, m.Guild})
+		d.rooms.heard.Put(m.Channel, last{m.ID, m.Guild})
 	}
 	if err != nil || admission != bot.Taken {
 		d.progress.forget(begins)

@@ -263,7 +263,7 @@ func TestNothingIsLostWhenItCannotBeKept(t *testing.T) {
 // TestOneFaultEndsNothing lets a lane meet a fault of the program's own.
 func TestOneFaultEndsNothing(t *testing.T) {
 	h := listen(t, discordtest.Options{}, brisk).begin()
-	h.discord.lanes.do("x", func() { panic("a fault") })
+	h.discord.lanes.Do("x", func() { panic("a fault") })
 	h.server.Say(ann, discordtest.DM(ann), "one")
 	h.hears("one")
 }

@@ -115,7 +115,7 @@ func (d *Discord) place(ctx context.Context, i interaction) (at place, ok bool) 
 	}
 	switch began := i.Message.Reference.Message; {
 	case of.isThread() && isID(of.Parent):
-		d.rooms.begun.put(i.Channel, true)
+		d.rooms.begun.Put(i.Channel, true)
 		return place{guild: i.Guild, channel: of.Parent, thread: i.Channel}, true
 	case isID(began):
 		return place{guild: i.Guild, channel: i.Channel, thread: began}, true
@@ -129,7 +129,7 @@ func (d *Discord) interaction(ctx context.Context, in bot.Receiver, i interactio
 	if i.App == "" {
 		i.App = d.me().app
 	}
-	d.rooms.names.put(i.user().ID, i.user().called())
+	d.rooms.names.Put(i.user().ID, i.user().called())
 	switch i.Type {
 	case isCommand:
 		d.slash(ctx, in, i)
@@ -220,7 +220,7 @@ func (d *Discord) pressed(ctx context.Context, in bot.Receiver, i interaction, e
 		return
 	}
 	event.Address = at.String()
-	d.asides.put(asideKey(event.Address, i.user().ID), aside{i.Token, time.Now()})
+	d.asides.Put(asideKey(event.Address, i.user().ID), aside{i.Token, time.Now()})
 	admission, err := d.take(ctx, in, event)
 	switch {
 	case err != nil:
@@ -294,11 +294,9 @@ func inTime[T any](ctx context.Context, d *Discord, fn func(context.Context) (T,
 	ctx, cancel := context.WithTimeout(ctx, d.timing.Answer)
 	defer cancel()
 	got := make(chan result, 1)
-	d.lanes.running.Go(func() {
-		d.lanes.safely("in time", func() {
-			value, err := fn(ctx)
-			got <- result{value, err}
-		})
+	d.lanes.Beside("in time", func() {
+		value, err := fn(ctx)
+		got <- result{value, err}
 	})
 	select {
 	case r := <-got:

@@ -6,18 +6,20 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"nudge/bot"
 )
 
 // rooms knows where conversations are: the channels of direct messages, and which rooms of servers are threads.
 type rooms struct {
 	api    *api
-	dms    *recent[string] // user → channel
-	known  *recent[room]   // by id
-	begun  *recent[bool]   // threads that are there, by id
-	flat   *recent[string] // messages under which there can be no thread → their channel
-	titles *recent[string] // threads that may be begun → what they shall be called
-	names  *recent[string] // people → what they are called
-	heard  *recent[last]   // channels in which somebody spoke to the bot → what was said last there
+	dms    *bot.Recent[string] // user → channel
+	known  *bot.Recent[room]   // by id
+	begun  *bot.Recent[bool]   // threads that are there, by id
+	flat   *bot.Recent[string] // messages under which there can be no thread → their channel
+	titles *bot.Recent[string] // threads that may be begun → what they shall be called
+	names  *bot.Recent[string] // people → what they are called
+	heard  *bot.Recent[last]   // channels in which somebody spoke to the bot → what was said last there
 
 	mu        sync.Mutex
 	beginning map[string]chan struct{} // threads that are being begun; each is closed when that has ended
@@ -28,8 +30,8 @@ type last struct{ message, guild string }
 
 func newRooms(a *api) *rooms {
 	return &rooms{
-		api: a, dms: newRecent[string](5000), known: newRecent[room](20_000), begun: newRecent[bool](5000), flat: newRecent[string](1000),
-		titles: newRecent[string](1000), names: newRecent[string](5000), heard: newRecent[last](200),
+		api: a, dms: bot.NewRecent[string](5000), known: bot.NewRecent[room](20_000), begun: bot.NewRecent[bool](5000), flat: bot.NewRecent[string](1000),
+		titles: bot.NewRecent[string](1000), names: bot.NewRecent[string](5000), heard: bot.NewRecent[last](200),
 		beginning: map[string]chan struct{}{},
 	}
 }
@@ -39,15 +41,15 @@ func (r *rooms) met(of room) {
 	if !isID(of.ID) {
 		return
 	}
-	r.known.put(of.ID, of)
+	r.known.Put(of.ID, of)
 	if of.isThread() {
-		r.begun.put(of.ID, true)
+		r.begun.Put(of.ID, true)
 	}
 }
 
 // room tells what is known of a room, and asks where nothing is.
 func (r *rooms) room(ctx context.Context, id string) (room, error) {
-	if of, known := r.known.get(id); known {
+	if of, known := r.known.Get(id); known {
 		return of, nil
 	}
 	of, err := r.api.room(ctx, id)
@@ -79,10 +81,10 @@ func (r *rooms) channel(ctx context.Context, p place) (string, error) {
 
 // there is where a conversation of a server is held already; "" when that is not known.
 func (r *rooms) there(p place) string {
-	if channel, flat := r.flat.get(p.thread); flat {
+	if channel, flat := r.flat.Get(p.thread); flat {
 		return channel
 	}
-	if begun, _ := r.begun.get(p.thread); begun {
+	if begun, _ := r.begun.Get(p.thread); begun {
 		return p.thread
 	}
 	return ""
@@ -115,27 +117,27 @@ func (r *rooms) alone(ctx context.Context, thread string) (release func(), err e
 
 // direct is the channel of a person's direct messages.
 func (r *rooms) direct(ctx context.Context, user string) (string, error) {
-	if channel, known := r.dms.get(user); known {
+	if channel, known := r.dms.Get(user); known {
 		return channel, nil
 	}
 	channel, err := r.api.openDM(ctx, user)
 	if err != nil {
 		return "", fmt.Errorf("open the direct messages of %s: %w", user, err)
 	}
-	r.dms.put(user, channel)
+	r.dms.Put(user, channel)
 	return channel, nil
 }
 
 // begin begins the thread of a conversation under its message. Where there can be none, what is said stands in the channel.
 func (r *rooms) begin(ctx context.Context, p place) (string, error) {
-	title, _ := r.titles.get(p.thread)
+	title, _ := r.titles.Get(p.thread)
 	if title == "" {
 		title = "Nudge"
 	}
 	err := r.api.beginThread(ctx, message{p.channel, p.thread}, title)
 	switch code(err) {
 	case codeMissing, codeMostThreads, codeWrongType:
-		r.flat.put(p.thread, p.channel)
+		r.flat.Put(p.thread, p.channel)
 		return p.channel, nil
 	case codeHasThread, codeUnknownMessage: // of the second kind are threads that were begun without a message
 		err = nil
@@ -143,7 +145,7 @@ func (r *rooms) begin(ctx context.Context, p place) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("begin a thread in %s: %w", p.channel, err)
 	}
-	r.begun.put(p.thread, true)
+	r.begun.Put(p.thread, true)
 	return p.thread, nil
 }
 

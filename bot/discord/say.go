@@ -37,7 +37,7 @@ func (d *Discord) Say(ctx context.Context, r bot.Delivery) (receipt string, err 
 }
 
 func (d *Discord) say(ctx context.Context, p place, r bot.Delivery) (string, error) {
-	if at, deaf := d.deaf.get(p.user); deaf && time.Since(at) < d.timing.Rest {
+	if at, deaf := d.deaf.Get(p.user); deaf && time.Since(at) < d.timing.Rest {
 		return "", &bot.SendError{Gone: true, Err: fmt.Errorf("%s takes no messages from the bot since %s: their direct messages are closed to it, or they are in no server with it",
 			p.user, at.Format(time.DateTime))}
 	}
@@ -73,7 +73,7 @@ func (d *Discord) say(ctx context.Context, p place, r bot.Delivery) (string, err
 func (d *Discord) noteDeaf(p place, err error) {
 	if c := code(err); p.user != "" && (c == codeCannotTell || c == codeNoGuild) {
 		d.log.Warn("somebody takes no direct messages from the bot; they are not tried for a while", "person", personID(p.user), "for", d.timing.Rest, "code", c)
-		d.deaf.put(p.user, time.Now())
+		d.deaf.Put(p.user, time.Now())
 	}
 }
 
@@ -155,7 +155,7 @@ func (d *Discord) post(ctx context.Context, p place, channel *string, nonce stri
 	id, err = d.api.post(ctx, *channel, nonce, sendingOf(m, p, *channel, first))
 	if p.user == "" && *channel == p.thread && done(err, codeLocked, codeArchived) && err != nil {
 		d.log.Warn("a thread is locked; what is said there is said in its channel", "thread", p.thread, "channel", p.channel)
-		d.rooms.flat.put(p.thread, p.channel)
+		d.rooms.flat.Put(p.thread, p.channel)
 		*channel = p.channel
 		id, err = d.api.post(ctx, *channel, nonce, sendingOf(m, p, *channel, ""))
 	}
@@ -202,7 +202,7 @@ func (d *Discord) aside(ctx context.Context, p place, r bot.Delivery) error {
 		return &bot.SendError{Gone: true, Err: errNobody}
 	}
 	text := cut(escape(r.Text), textLimit)
-	if by, known := d.asides.get(asideKey(p.String(), user)); known && time.Since(by.at) < d.timing.Token {
+	if by, known := d.asides.Get(asideKey(p.String(), user)); known && time.Since(by.at) < d.timing.Token {
 		err := d.api.whisper(ctx, d.me().app, by.token, text)
 		if err == nil || status(err) == 0 {
 			t.doubt(err)

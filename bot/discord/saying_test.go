@@ -261,8 +261,8 @@ func TestThreads(t *testing.T) {
 	t.Run("begun once", func(t *testing.T) {
 		h, address, thread := begin(t)
 		h.said(reply(agent.Final, address, "one"))
-		h.await("discord has told of the thread", func() bool { _, told := h.discord.rooms.known.get(thread); return told })
-		h.discord.rooms.begun.forget(thread) // as in another process
+		h.await("discord has told of the thread", func() bool { _, told := h.discord.rooms.known.Get(thread); return told })
+		h.discord.rooms.begun.Take(thread) // as in another process
 		h.said(reply(agent.Final, address, "two"))
 		stand(t, h, thread, "one", "two")
 		stand(t, h, shared)

@@ -57,8 +57,8 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 		}
 		if fault == nil && s.spoken(o, m) {
 			// Names are asked for side by side, so that many people in one channel do not wait for each other's.
-			s.lanes.do("person "+m.User, func() { s.directory.lookup(ctx, m.User) })
-			s.lanes.do(m.Channel, func() { s.message(ctx, in, e, o, m) })
+			s.lanes.Do("person "+m.User, func() { s.directory.lookup(ctx, m.User) })
+			s.lanes.Do(m.Channel, func() { s.message(ctx, in, e, o, m) })
 			return
 		}
 		if s.happened(ctx, in, e, o) {
@@ -68,15 +68,15 @@ func (s *Slack) hear(ctx context.Context, in bot.Receiver, e envelope) {
 			s.log.Error("something said in slack cannot be read, and is not heard", "channel", m.Channel, "ts", m.TS, "error", fault)
 		}
 	case "interactive":
-		s.lanes.do("interactive "+e.ID, func() { s.interaction(ctx, in, e) })
+		s.lanes.Do("interactive "+e.ID, func() { s.interaction(ctx, in, e) })
 		return
 	case "slash_commands":
-		s.lanes.do("slash "+e.ID, func() { s.slash(ctx, in, e) })
+		s.lanes.Do("slash "+e.ID, func() { s.slash(ctx, in, e) })
 		return
 	default:
 		s.log.Warn("slack sent something of an unknown kind", "kind", e.Kind)
 	}
-	s.lanes.do("other "+e.ID, func() { s.acknowledge(ctx, e, nil) })
+	s.lanes.Do("other "+e.ID, func() { s.acknowledge(ctx, e, nil) })
 }
 
 // spoken reports whether an event is something that a person said to a place where it may concern the bot.
@@ -135,8 +135,8 @@ func (s *Slack) message(ctx context.Context, in bot.Receiver, e envelope, o oute
 func (s *Slack) catchUp(ctx context.Context, in bot.Receiver, event bot.Event, admission bot.Admission, mention bool) error {
 	switch {
 	case admission == bot.Taken && mention && len(event.Files) == 0:
-		s.bare.add(event.ID)
-	case admission == bot.Repeat && len(event.Files) > 0 && s.bare.has(event.ID):
+		s.bare.Put(event.ID, true)
+	case admission == bot.Repeat && len(event.Files) > 0 && s.bare.Has(event.ID):
 		event.Keys, event.Text = []string{key("files", event.ID)}, ""
 		_, err := in.Receive(ctx, event)
 		return err
@@ -165,7 +165,7 @@ func (s *Slack) talk(ctx context.Context, in bot.Receiver, at place, event bot.E
 	s.progress.asked(at, by)
 	if begins != nil {
 		// Its own lane, since Slack may be slow about it, and what is said next must not wait for that.
-		s.lanes.do("begin "+event.Address, func() {
+		s.lanes.Do("begin "+event.Address, func() {
 			s.entitle(ctx, at, by.title)
 			s.progress.begin(ctx, at, begins)
 		})

@@ -67,7 +67,7 @@ func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click
 	if objection != nil {
 		return false, nil
 	}
-	if !s.shown.add(event.Keys[0]) {
+	if !s.shown.Put(event.Keys[0], true) {
 		return true, nil // a redelivery: the form is open, and its trigger is spent
 	}
 	why := purpose{
@@ -185,7 +185,7 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 		Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict},
 	}
 	event.From, event.Standing = s.person(ctx, i.team(s.me().team), i.User.ID)
-	if s.sent.has(id) {
+	if s.sent.Has(id) {
 		s.acknowledge(ctx, e, nil) // a redelivery of one that was taken
 		return
 	}
@@ -199,7 +199,7 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 		return
 	}
 	if s.pressed(ctx, in, e, i, event) {
-		s.sent.add(id)
+		s.sent.Put(id, true)
 	}
 }
 

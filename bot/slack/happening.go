@@ -50,22 +50,22 @@ func (s *Slack) happened(ctx context.Context, in bot.Receiver, e envelope, o out
 	}
 	switch {
 	case h.Type == "agent_session_stopped" && user != "" && h.Channel != "" && h.Thread != "":
-		s.lanes.do("stop "+e.ID, func() { s.sessionStopped(ctx, in, e, o, h) })
+		s.lanes.Do("stop "+e.ID, func() { s.sessionStopped(ctx, in, e, o, h) })
 	case h.Type == "app_home_opened" && user != "" && h.Tab == "home":
-		s.lanes.do("home "+user, func() {
+		s.lanes.Do("home "+user, func() {
 			s.acknowledge(ctx, e, nil)
 			s.showHome(ctx, in, s.directory.lookup(ctx, user).home(cmp.Or(o.Team, s.me().team)), user, "")
 		})
 	case h.Type == "app_home_opened" && user != "" && h.Tab == "messages" && h.Channel != "":
-		s.lanes.do("pane "+user, func() {
+		s.lanes.Do("pane "+user, func() {
 			s.directory.met(user, h.Channel)
 			s.acknowledge(ctx, e, nil)
 			s.suggest(ctx, h.Channel, "")
 		})
 	case h.Type == "assistant_thread_started" && h.Pane.Channel != "" && h.Pane.Thread != "":
-		s.lanes.do("pane "+h.Pane.User, func() {
+		s.lanes.Do("pane "+h.Pane.User, func() {
 			s.directory.met(h.Pane.User, h.Pane.Channel)
-			s.panes.add(h.Pane.Channel + ":" + h.Pane.Thread)
+			s.panes.Put(h.Pane.Channel+":"+h.Pane.Thread, true)
 			s.acknowledge(ctx, e, nil)
 			s.suggest(ctx, h.Pane.Channel, h.Pane.Thread)
 		})
@@ -74,7 +74,7 @@ func (s *Slack) happened(ctx context.Context, in bot.Receiver, e envelope, o out
 		if json.Unmarshal(h.User, &u) != nil || u.ID == "" {
 			return false
 		}
-		s.lanes.do("person "+u.ID, func() { s.changed(ctx, in, e, u) })
+		s.lanes.Do("person "+u.ID, func() { s.changed(ctx, in, e, u) })
 	default:
 		return false
 	}
@@ -138,7 +138,10 @@ func (s *Slack) entitle(ctx context.Context, at place, title string) {
 		return
 	}
 	channel, err := s.directory.channel(ctx, at)
-	if err != nil || !s.panes.take(channel+":"+at.thread) {
+	if err != nil {
+		return
+	}
+	if _, fresh := s.panes.Take(channel + ":" + at.thread); !fresh {
 		return
 	}
 	err = s.api.SetAssistantThreadsTitleContext(ctx, slack.AssistantThreadsSetTitleParameters{ChannelID: channel, ThreadTS: at.thread, Title: title})

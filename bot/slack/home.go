@@ -67,7 +67,7 @@ func (s *Slack) showHome(ctx context.Context, in bot.Receiver, team, user, decid
 func (s *Slack) decidedAtHome(ctx context.Context, in bot.Receiver, i interaction, card string) {
 	who := asker{user: i.User.ID, team: i.team(s.me().team)}
 	s.homes.note(card, who)
-	s.lanes.do("home "+who.user, func() { s.showHome(ctx, in, who.team, who.user, card) })
+	s.lanes.Do("home "+who.user, func() { s.showHome(ctx, in, who.team, who.user, card) })
 }
 
 // refreshHome shows the Home anew in which a card was decided.

@@ -99,7 +99,7 @@ func TestHomeDecides(t *testing.T) {
 		return len((slacktest.Message{Blocks: v.Blocks}).Buttons()) > 0 && !hasCard(v, "c1")
 	})
 	d.overview(second, third)
-	d.slack.lanes.wait()
+	d.slack.lanes.Wait()
 	publishes := len(d.server.Calls(methodHome))
 	d.server.Fail("chat.postMessage", slacktest.Fault{Error: "channel_not_found"})
 	_, _ = d.slack.Say(t.Context(), bot.Delivery{Reply: agent.Reply{Kind: agent.DecidedMark, ID: "c1", Tool: "delete_file", Decision: agent.Approve, Address: annsDM}, Key: "k"})

@@ -202,7 +202,7 @@ func TestNoStatusAfterAQuickAnswer(t *testing.T) {
 	go func() { ended <- d.slack.Listen(ctx, quick{d.in, d.slack}) }()
 	d.linked()
 	d.say(slacktest.Said{Channel: shared, Text: "<@U0BOT> hi"})
-	d.slack.lanes.wait()
+	d.slack.lanes.Wait()
 	cancel()
 	<-ended
 	if n := len(d.server.Calls(methodStatus)) + len(d.server.Calls(methodSession)); n != 0 {
@@ -387,7 +387,7 @@ func TestARepeatedStopIsOver(t *testing.T) {
 	d.line(address, "at work again")
 	d.until("it is streamed", func() bool { _, n := streamed(d); return n == 1 })
 	d.acked(d.server.Redeliver(delivery))
-	d.slack.lanes.wait()
+	d.slack.lanes.Wait()
 	d.line(address, "and on")
 	d.until("the next line is shown", func() bool { m, n := streamed(d); return n == 1 && len(m.Tasks) == 2 && m.Streaming })
 	if status, _ := d.server.Session(shared, thread); status != "processing" {

@@ -50,7 +50,7 @@ func (a about) root() string { return cmp.Or(a.Thread, a.Message) }
 func (s *Slack) shortcut(ctx context.Context, e envelope, i interaction) {
 	m := i.Message
 	id := key("shortcut", i.User.ID, i.Channel.ID, m.TS, i.ActionTS)
-	if i.Callback == shortcutAsk && i.Channel.ID != "" && m.TS != "" && s.shown.add(id) {
+	if i.Callback == shortcutAsk && i.Channel.ID != "" && m.TS != "" && s.shown.Put(id, true) {
 		a := about{Channel: i.Channel.ID, Where: where(i), Message: m.TS, Thread: m.Thread, User: m.User, Name: cut(m.Name, 100), Text: m.Text}
 		if _, err := s.api.OpenViewContext(ctx, i.Trigger, a.form()); err != nil && ctx.Err() == nil {
 			s.log.Warn("cannot open a form", "error", err)

@@ -8,13 +8,13 @@
 //	               their own; ledger.go, what stands in Slack of a reply whose fate is not known
 //	its markup     mrkdwn.go, phrase.go, hyperlink.go and table.go, out of Markdown; split.go, into messages
 //	a turn's sign  progress.go, what is being done; presence.go, Slack's status and Stop button; stream.go, the streamed list
-//	Slack's limits limiter.go, calls of a method; pace.go, messages in a channel; lane.go, what is done side by side
+//	Slack's limits limiter.go, calls of a method; pace.go, messages in a channel
 //	who and where  directory.go, people; place.go, conversations and messages; file.go, what people attach
 //	what fails     trouble.go, what an error means; refusal.go, what this app may not do
 //	the app        manifest.go and manifest.json, what it asks for; check.go, whether Slack grants that
-//	small things   recent.go, the names of late; time.go, the time that tests move
+//	small things   time.go, the time that tests move
 //
-// What is heard is given to the receiver and acknowledged only after that. It is made of each envelope in a lane, so that
+// What is heard is given to the receiver and acknowledged only after that. It is made of each envelope in a lane ([bot.Lanes]), so that
 // one conversation's things keep their order and wait for nobody else's.
 //
 // What is said is posted under the reply's key, so that a message whose fate is not known is looked up before it is posted
@@ -133,20 +133,20 @@ type Slack struct {
 	files    *http.Client // for the bytes of files
 
 	// Each of these owns its state and guards it.
-	opening   *opening   // when a link may be opened, and when something was last heard
-	link      *link      // the WebSockets
-	lanes     lanes      // what is being taken in
-	directory *directory // people, and the channels of their direct messages
-	limiter   *limiter   // calls of each method
-	pace      *pace      // messages in each channel
-	ledger    *ledger    // replies that are not wholly said
-	progress  *progress  // what is shown of turns that are under way
-	refused   refusals   // what this app may not do
-	shown     *recent    // clicks and shortcuts for which a form was opened
-	sent      *recent    // forms that were taken
-	bare      *recent    // mentions that were taken without files
-	panes     *recent    // threads of an assistant's pane in which nothing was said yet
-	homes     homes      // cards that were decided at home
+	opening   *opening          // when a link may be opened, and when something was last heard
+	link      *link             // the WebSockets
+	lanes     bot.Lanes         // what is being taken in
+	directory *directory        // people, and the channels of their direct messages
+	limiter   *limiter          // calls of each method
+	pace      *pace             // messages in each channel
+	ledger    *ledger           // replies that are not wholly said
+	progress  *progress         // what is shown of turns that are under way
+	refused   refusals          // what this app may not do
+	shown     *bot.Recent[bool] // clicks and shortcuts for which a form was opened
+	sent      *bot.Recent[bool] // forms that were taken
+	bare      *bot.Recent[bool] // mentions that were taken without files
+	panes     *bot.Recent[bool] // threads of an assistant's pane in which nothing was said yet
+	homes     homes             // cards that were decided at home
 
 	mu       sync.Mutex // guards what follows
 	self     self
@@ -186,7 +186,10 @@ func New(c Config) (*Slack, error) {
 	timing := c.Timing.withDefaults()
 	s := &Slack{
 		log: c.Log, alarm: c.Alarm, time: wallTime{}, botToken: botToken, timing: timing, pace: newPace(timing.Pace), ledger: newLedger(),
-		shown: newRecent(256), bare: newRecent(256), sent: newRecent(256), panes: newRecent(256),
+		shown: bot.NewRecent[bool](256), bare: bot.NewRecent[bool](256), sent: bot.NewRecent[bool](256), panes: bot.NewRecent[bool](256),
+	}
+	s.lanes.Fault = func(lane string, fault any) {
+		s.log.Error("something that came from slack could not be taken", "lane", lane, "fault", fault)
 	}
 	network := waiting(timing.Timeout)
 	// No time-outs of the clients: the wait for one's turn would count as part of a call.
@@ -253,7 +256,7 @@ func (s *Slack) Listen(ctx context.Context, in bot.Receiver) error {
 	s.mu.Unlock()
 	defer func() {
 		stop()
-		s.lanes.wait()
+		s.lanes.Wait()
 		s.progress.close()
 		s.opening.close()
 	}()
