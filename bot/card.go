@@ -191,3 +191,28 @@ func Visible(text string) string {
 	}
 	return b.String()
 }
+
+// Fill puts what a person wrote into a form of one input into the decision that the form is for, and says what is wrong with
+// it; "" when nothing is. Whether arguments fit their tool is not looked at: see [Receiver].
+func Fill(d *agent.Decision, value string) (fault string) {
+	switch d.Verdict {
+	case agent.Always:
+	case agent.Edit:
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(value), &object); err != nil {
+			return "This is not a JSON object: " + err.Error()
+		}
+		if object == nil {
+			return "This is not a JSON object."
+		}
+		d.Arguments = json.RawMessage(value)
+	case agent.AnswerIt:
+		if strings.TrimSpace(value) == "" {
+			return "An answer needs words."
+		}
+		d.Text = value
+	default:
+		d.Text = strings.TrimSpace(value)
+	}
+	return ""
+}

@@ -3,6 +3,7 @@ package bot_test
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,4 +198,28 @@ func TestDifferentCallsDifferentCards(t *testing.T) {
 			t.Fatalf("something is not seen in %q", cards[0])
 		}
 	})
+}
+
+func TestFill(t *testing.T) {
+	for _, c := range []struct {
+		verdict     agent.Verdict
+		value, want string // of what is wrong
+		filled      agent.Decision
+	}{
+		{agent.Edit, `{"big":12345678901234567890}`, "", agent.Decision{Arguments: json.RawMessage(`{"big":12345678901234567890}`)}},
+		{agent.Edit, `{"x":`, "This is not a JSON object: unexpected end of JSON input", agent.Decision{}},
+		{agent.Edit, "null", "This is not a JSON object.", agent.Decision{}},
+		{agent.Edit, "[]", "This is not a JSON object: ", agent.Decision{}},
+		{agent.AnswerIt, " red ", "", agent.Decision{Text: " red "}},
+		{agent.AnswerIt, " \n", "An answer needs words.", agent.Decision{}},
+		{agent.Deny, " too risky ", "", agent.Decision{Text: "too risky"}},
+		{agent.Deny, "", "", agent.Decision{}},
+		{agent.Always, "words", "", agent.Decision{}},
+	} {
+		d := agent.Decision{Verdict: c.verdict}
+		c.filled.Verdict = c.verdict
+		if fault := bot.Fill(&d, c.value); !strings.HasPrefix(fault, c.want) || (fault == "") != (c.want == "") || !reflect.DeepEqual(d, c.filled) {
+			t.Errorf("%s with %q: %q and %+v", c.verdict, c.value, fault, d)
+		}
+	}
 }

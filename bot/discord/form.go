@@ -145,8 +145,8 @@ func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction)
 		Keys: []string{"discord-interaction:" + i.ID}, From: i.person(), At: saidAt(i.ID), ID: message{i.Channel, i.Message.ID}.String(),
 		Click: &agent.Decision{Card: card, Verdict: verdict},
 	}
-	if fault := fill(event.Click, entered(i.Data.Components)[formInput]); fault != "" {
-		d.whisper(ctx, i, fault)
+	if fault := bot.Fill(event.Click, entered(i.Data.Components)[formInput]); fault != "" {
+		d.whisper(ctx, i, "Nothing was decided. "+fault+" Press the button once more.")
 		return
 	}
 	at, ok := d.place(ctx, i)
@@ -187,28 +187,4 @@ func entered(components json.RawMessage) map[string]string {
 		}
 	}
 	return values
-}
-
-// fill puts what a person wrote into a decision, and says what is wrong with it; "" when nothing is.
-func fill(d *agent.Decision, value string) (fault string) {
-	switch d.Verdict {
-	case agent.Always:
-	case agent.Edit:
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(value), &object); err != nil {
-			return "Nothing was decided, since this is not a JSON object: " + err.Error() + ". Press Edit once more."
-		}
-		if object == nil {
-			return "Nothing was decided, since this is not a JSON object. Press Edit once more."
-		}
-		d.Arguments = json.RawMessage(value)
-	case agent.AnswerIt:
-		if strings.TrimSpace(value) == "" {
-			return "Nothing was decided: an answer needs words."
-		}
-		d.Text = value
-	default:
-		d.Text = strings.TrimSpace(value)
-	}
-	return ""
 }

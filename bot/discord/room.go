@@ -41,10 +41,10 @@ func (r *rooms) met(of room) {
 	if !isID(of.ID) {
 		return
 	}
-	r.known.Put(of.ID, of)
 	if of.isThread() {
 		r.begun.Put(of.ID, true)
 	}
+	r.known.Put(of.ID, of) // the last, so that who knows the room finds all that is known of it
 }
 
 // room tells what is known of a room, and asks where nothing is.

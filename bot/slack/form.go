@@ -240,7 +240,7 @@ func fill(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent
 	if why.Verdict == agent.Edit && why.Fields != "" {
 		return fillFields(ctx, in, why, view, d)
 	}
-	if fault := fillWords(d, view.State.Values[formBlock][formInput].Value); fault != "" {
+	if fault := bot.Fill(d, view.State.Values[formBlock][formInput].Value); fault != "" {
 		f.faults = map[string]string{formBlock: fault}
 	}
 	return f, nil
@@ -267,28 +267,4 @@ func fillFields(ctx context.Context, in bot.Receiver, why purpose, view form, d 
 	f.fields = fields
 	d.Arguments, f.faults = argumentsOf(fields, view.State.Values)
 	return f, nil
-}
-
-// fillWords is fill for a form with one input, and says what is wrong with it; "" when nothing is.
-func fillWords(d *agent.Decision, value string) (fault string) {
-	switch d.Verdict {
-	case agent.Always:
-	case agent.Edit:
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(value), &object); err != nil {
-			return "This is not a JSON object: " + err.Error()
-		}
-		if object == nil {
-			return "This is not a JSON object."
-		}
-		d.Arguments = json.RawMessage(value)
-	case agent.AnswerIt:
-		if strings.TrimSpace(value) == "" {
-			return "An answer needs words."
-		}
-		d.Text = value
-	default:
-		d.Text = strings.TrimSpace(value)
-	}
-	return ""
 }
