@@ -22,7 +22,8 @@ const (
 	blockIDLimit = 255
 	mostChoices  = 20 // as buttons, of the 25 elements that a row may have; more become a menu
 	excerptLimit = 1500
-	glimpseLimit = 600 // of the arguments on a card that is a file, and of what the tool says of them
+	outlineLimit = 2000 // of what is told of a text that became a file
+	glimpseLimit = 600  // of the arguments on a card that is a file, and of what the tool says of them
 )
 
 // label is plain text in which nothing is markup, not even the names of emoji.

@@ -78,8 +78,8 @@ type post struct {
 	card   string
 }
 
-// tell says a text in as many messages as it takes. One that is too long for that becomes a file with its beginning as
-// the message. render makes Slack's markup of a text.
+// tell says a text in as many messages as it takes. One that is too long for that becomes a file, with its beginning and what
+// it holds as the message. render makes Slack's markup of a text.
 func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(string) *markdown.Text) (string, error) {
 	if strings.TrimSpace(d.Text) == "" {
 		return "", nil
@@ -93,8 +93,11 @@ func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(s
 		if err != nil {
 			return "", err
 		}
-		posts := []post{{text: beginning(d.Text, render) + "… This is the beginning. The whole answer is in the file " + name + " above."}}
-		return s.postAll(ctx, p, d, posts)
+		parts := []string{beginning(d.Text, render) + "… This is the beginning. The whole answer is in the file " + name + " above."}
+		if outline := markdown.Outline(d.Text); outline != "" {
+			parts = append(parts, messages(render(outline), outlineLimit)[0])
+		}
+		return s.postAll(ctx, p, d, []post{{text: strings.Join(parts, "\n\n")}})
 	}
 	return s.tellInParts(ctx, p, d, render)
 }

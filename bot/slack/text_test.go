@@ -180,6 +180,24 @@ func TestTheBeginningOfAFile(t *testing.T) {
 	}
 }
 
+// TestWhatAFileHolds has an answer in parts told by its headings and its last words, under its beginning.
+func TestWhatAFileHolds(t *testing.T) {
+	d := newDesk(t, brisk)
+	part := strings.Repeat("A paragraph of some words. It has two sentences.\n\n", 150)
+	text := "Intro.\n\n## Costs & rent\n\n" + part + "## *Staff* <!channel>\n\n" + part + "In short, all is well.\n"
+	said := d.tellAll("k", text, annsDM)
+	if len(said) != 2 || len(said[0].Files) != 1 {
+		t.Fatalf("became %+v", said)
+	}
+	_, told, _ := strings.Cut(said[1].Text, said[0].Files[0].Name+" above.")
+	if want := "\n\nWhat it holds:\n\n• Costs &amp; rent\n• _Staff_ &lt;!channel&gt;\n\nIt ends: In short, all is well."; told != want {
+		t.Errorf("under the beginning stands %q, want %q", told, want)
+	}
+	if n := length(said[1].Text); n > textLimit {
+		t.Errorf("the message has %d characters", n)
+	}
+}
+
 // TestHearing says to the bot what Slack's clients send, over the wire.
 func TestHearing(t *testing.T) {
 	d := newDesk(t, brisk)
