@@ -175,8 +175,7 @@ func (a *actor) add(e entry) error {
 	if err != nil {
 		return err
 	}
-	// The state takes what a restart would read back: the decoded line, not the value.
-	read, err := decode(line)
+	read, err := readBack(e, line)
 	if err != nil {
 		return err
 	}
