@@ -59,7 +59,7 @@ func (a *actor) reserve(words []letter) (asked *modelAskedEntry, release func(),
 func (a *actor) allot(asked *modelAskedEntry, input, most int) (release func(), err error) {
 	t, spec := a.state.turn, a.model().Spec
 	var why *halt
-	release, err = a.hold(asked.Day, func(spent Money) Money {
+	asked.Day, release, err = a.hold(asked.Day, func(spent Money) Money {
 		var allowed allowance
 		allowed, why = a.Limits.allow(t, spec, input, spent)
 		asked.Input, asked.Output = allowed.input, min(allowed.output, most)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // What is kept of a person or a session as a document for the person. What only the program needs is left out: digests,
@@ -507,15 +508,12 @@ func (x *exporting) rules() (err error) {
 }
 
 func (x *exporting) spent() error {
-	prefix := string(x.of.Person) + "/"
-	return x.tx.Table(tableSpend).Scan(prefix, func(key string, _ []byte) error {
-		day := strings.TrimPrefix(key, prefix)
-		if _, err := time.Parse(time.DateOnly, day); err != nil {
-			return nil // of somebody whose id goes on there
-		}
-		spent, err := spentOn(x.tx, key)
-		x.of.Spent = append(x.of.Spent, ExportedDay{Day: day, USD: spent.USD()})
+	person, err := schedule.PersonOf(x.tx, string(x.of.Person))
+	if err != nil {
 		return err
+	}
+	return scanSpent(x.tx, person, func(date string, amount Money) {
+		x.of.Spent = append(x.of.Spent, ExportedDay{Day: date, USD: amount.USD()})
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"nudge/agent"
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
+	"nudge/memory"
+	"nudge/schedule"
 )
 
 // runaway asks for the given calls again and again, with ids of their own.
@@ -217,6 +219,72 @@ func TestADayIsThePersonsOwn(t *testing.T) {
 			if c.works == "uma" {
 				exhaust("kiri")
 			}
+		}
+		w.Kill()
+	})
+}
+
+// A person may spend so much a day with all their accounts together; what comes after an account was unlinked is counted
+// apart.
+func TestADaysMoneyIsThePersonsAndNotTheAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fresh(t, func(model.Request) model.Answer { return agenttest.Say("done") })
+		w.Config.Spec.PriceIn, w.Config.Spec.PriceOut = agent.PerMillion(2), agent.PerMillion(12)
+		w.Config.Limits.DailyCost = agent.USD(0.0155)
+		w.Restart()
+		says := 0
+		say := func(id agent.PersonID) agent.StopReason {
+			says++
+			m := agent.Message{Keys: []string{fmt.Sprint(says)}, Provenance: agent.Human, From: agent.Person{ID: id}, Address: id.Home(), Text: "go"}
+			if _, err := w.Pass(m); err != nil {
+				t.Fatal(err)
+			}
+			return agenttest.Only(w.Rest(), agent.SettledMark)[0].Reason
+		}
+		spent := func(id agent.PersonID) (spent agent.Money) {
+			err := w.Config.Store.View(t.Context(), func(tx memory.Tx) (err error) {
+				spent, err = agent.SpentToday(tx, agent.Person{ID: id})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return spent
+		}
+		change := func(fn func(tx memory.Tx) error) {
+			if err := w.Config.Store.Update(t.Context(), fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say("slack:T1:U1")
+		say("discord:1")
+		one, other := spent("slack:T1:U1"), spent("discord:1")
+		change(func(tx memory.Tx) error {
+			joined, err := schedule.Link(tx, "slack:T1:U1", "discord:1", time.Now())
+			for _, was := range joined.Was {
+				err = errors.Join(err, agent.JoinSpent(tx, was, joined.Person))
+			}
+			return err
+		})
+		for _, id := range []agent.PersonID{"slack:T1:U1", "discord:1"} {
+			if got := spent(id); got != one+other || one == 0 {
+				t.Errorf("linked, %s has spent $%.6f, want $%.6f", id, got.USD(), (one + other).USD())
+			}
+		}
+		for n := 0; say("slack:T1:U1") != agent.Budget; n++ {
+			if n == 50 {
+				t.Fatal("the cap was never reached")
+			}
+		}
+		if got := say("discord:1"); got != agent.Budget {
+			t.Errorf("with the person's cap reached, their other account is settled with %s", got)
+		}
+		change(func(tx memory.Tx) error { return schedule.Unlink(tx, "discord:1") })
+		if got := say("discord:1"); got != agent.Completed {
+			t.Errorf("an account that was unlinked is settled with %s", got)
+		}
+		if got := say("slack:T1:U1"); got != agent.Budget {
+			t.Errorf("the account that stayed is settled with %s", got)
 		}
 		w.Kill()
 	})

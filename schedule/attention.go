@@ -9,7 +9,7 @@ import (
 	"nudge/memory"
 )
 
-// The table of what people said of being spoken to unasked: a person's id → [Attention].
+// The table of what people said of being spoken to unasked: what [PersonOf] gives for a person → [Attention].
 const tableAttention = "attention"
 
 // Attention is one person's budget for unasked messages. Its methods decide and never look at a clock. Who has said
@@ -182,11 +182,43 @@ func (a *Attention) tidy(now time.Time) {
 	}
 }
 
-// LoadAttention gives what a person said of being spoken to unasked.
-func LoadAttention(tx memory.Tx, person string) (Attention, error) {
+// join takes in what the same person said with another account: a snooze lasts until the later end, and of a heartbeat the
+// greater wish to be let be holds.
+func (a *Attention) join(other Attention) {
+	a.Snoozed = latest(a.Snoozed, other.Snoozed)
+	for heartbeat, said := range other.Tastes {
+		if said == nil {
+			continue
+		}
+		taste := a.taste(heartbeat)
+		if said.Cooldown() > taste.Cooldown() {
+			taste.Less, taste.First = said.Less, said.First
+		}
+		taste.Snoozed, taste.Woke = latest(taste.Snoozed, said.Snoozed), latest(taste.Woke, said.Woke)
+		taste.Useful += said.Useful
+		taste.Asked += said.Asked
+		if said.Withheld != "" {
+			taste.Withheld = said.Withheld
+		}
+	}
+}
+
+func latest(one, other time.Time) time.Time {
+	if other.After(one) {
+		return other
+	}
+	return one
+}
+
+// LoadAttention gives what a person said of being spoken to unasked, with whichever of their accounts.
+func LoadAttention(tx memory.Tx, account string) (Attention, error) {
 	var a Attention
-	if person == "" || len(person) > memory.MaxID {
+	if account == "" || len(account) > memory.MaxID {
 		return a, nil
+	}
+	person, err := PersonOf(tx, account)
+	if err != nil {
+		return a, err
 	}
 	if _, err := getJSON(tx.Table(tableAttention), person, &a); err != nil {
 		return Attention{}, fmt.Errorf("load the attention of %s: %w", person, err)
@@ -199,9 +231,12 @@ func LoadAttention(tx memory.Tx, person string) (Attention, error) {
 	return a, nil
 }
 
-func (a Attention) save(tx memory.Tx, person string, now time.Time) error {
+func (a Attention) save(tx memory.Tx, account string, now time.Time) error {
 	a.tidy(now)
-	var err error
+	person, err := PersonOf(tx, account)
+	if err != nil {
+		return err
+	}
 	if a.Snoozed.IsZero() && len(a.Tastes) == 0 {
 		err = tx.Table(tableAttention).Delete(person)
 	} else {
@@ -324,8 +359,13 @@ func bringBack(tx memory.Tx, person string, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	accounts, err := Accounts(tx, person)
+	if err != nil {
+		return err
+	}
+	theirs := func(id string) bool { return slices.ContainsFunc(accounts, func(a Account) bool { return a.ID == id }) }
 	for _, h := range all {
-		if h.resting() != "" || !slices.Contains(h.For, person) {
+		if h.resting() != "" || !slices.ContainsFunc(h.For, theirs) {
 			continue
 		}
 		if err := h.bringBack(tx, now); err != nil {

@@ -167,7 +167,11 @@ func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
 	if err == nil && (!a.Snoozed.IsZero() || len(a.Tastes) > 0) {
 		removed++
 	}
-	return removed, errors.Join(err, tx.Table(tableAttention).Delete(person))
+	of, err2 := PersonOf(tx, person)
+	if err = errors.Join(err, err2); err != nil {
+		return removed, err
+	}
+	return removed, tx.Table(tableAttention).Delete(of)
 }
 
 // The errors of [Judge], besides [ErrSpan]. Nothing is changed by a call that returns one.

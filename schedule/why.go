@@ -64,9 +64,13 @@ func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error)
 	if err != nil {
 		return nil, err
 	}
-	people := map[string]bool{}
-	for _, person := range h.For {
-		people[person] = true
+	people := map[string][]string{}
+	for _, account := range h.For {
+		person, err := PersonOf(tx, account)
+		if err != nil {
+			return nil, err
+		}
+		people[person] = append(people[person], account)
 	}
 	err = tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
 		var a Attention
@@ -74,8 +78,8 @@ func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error)
 			all = append(all, Regard{person, []string{"what they said cannot be read, so that they are not woken"}})
 			return nil
 		}
-		if parts := a.About(h.Name, now, zone); people[person] && len(parts) > 0 {
-			all = append(all, Regard{person, parts})
+		if parts := a.About(h.Name, now, zone); len(people[person]) > 0 && len(parts) > 0 {
+			all = append(all, Regard{strings.Join(people[person], " and "), parts})
 		}
 		return nil
 	})

@@ -1,0 +1,213 @@
+package schedule
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+// The table of accounts that somebody has linked: account, or a person who became one with another → accountRow. An
+// account that stands for itself has no row.
+const tableAccounts = "account"
+
+// accountRow says whose an account is.
+type accountRow struct {
+	Person string    `json:"person"`
+	Since  time.Time `json:"since"`
+}
+
+// MostAccounts is how many accounts one person may have.
+const MostAccounts = 16
+
+// The errors of [Link] and [Unlink] for what cannot be done. Nothing is changed by a call that returns one.
+var (
+	ErrLinked   = errors.New("the two accounts are one person's already")
+	ErrUnlinked = errors.New("the account is linked with no other")
+	ErrCrowded  = fmt.Errorf("one person has %d accounts at most", MostAccounts)
+)
+
+// personPrefix begins the ids of people with several accounts. It is no platform's, so that none is an account's.
+const personPrefix = "person:"
+
+// PersonOf gives whose an account is: an id under which is kept what a person has but once, however many accounts they have.
+// It is the account itself where that was never linked, and of an id that it gave before, that of the person who has become
+// one with them since. What has no row is its own person, whatever it is.
+func PersonOf(tx memory.Tx, account string) (string, error) {
+	if account == "" || len(account) > memory.MaxID {
+		return account, nil
+	}
+	var row accountRow
+	found, err := getJSON(tx.Table(tableAccounts), account, &row)
+	if err != nil {
+		return "", fmt.Errorf("look whose account %s is: %w", account, err)
+	}
+	if !found {
+		return account, nil
+	}
+	return row.Person, nil
+}
+
+// Account is one account of a person's.
+type Account struct {
+	ID    string
+	Since time.Time // when it was linked; zero for one that is linked with no other
+}
+
+// Accounts gives all accounts of the person whose one is given, in the order in which they were linked. It reads all rows of
+// accounts, so it is for what people do by hand.
+func Accounts(tx memory.Tx, account string) ([]Account, error) {
+	person, err := PersonOf(tx, account)
+	if err != nil {
+		return nil, err
+	}
+	all, err := accountsOf(tx, person)
+	if err == nil && all == nil && !strings.HasPrefix(account, personPrefix) {
+		all = []Account{{ID: account}}
+	}
+	return all, err
+}
+
+func accountsOf(tx memory.Tx, person string) (all []Account, err error) {
+	err = scanAccounts(tx, func(id string, row accountRow) {
+		if row.Person == person && !strings.HasPrefix(id, personPrefix) {
+			all = append(all, Account{id, row.Since})
+		}
+	})
+	slices.SortFunc(all, func(a, b Account) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
+func scanAccounts(tx memory.Tx, fn func(id string, row accountRow)) error {
+	err := tx.Table(tableAccounts).Scan("", func(id string, value []byte) error {
+		var row accountRow
+		if err := json.Unmarshal(value, &row); err != nil {
+			return fmt.Errorf("row %q: %w", id, err)
+		}
+		fn(id, row)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the accounts of people: %w", err)
+	}
+	return nil
+}
+
+// Joined is what came of a [Link].
+type Joined struct {
+	Person string   // whose both accounts are now
+	Was    []string // whose they were; what is kept under these is to be moved, in the same transaction
+}
+
+// Link makes two accounts, with all others of theirs, one person's. Their [Attention] is joined; what other rooms keep under
+// [PersonOf] is theirs to move. Whether both belong to one human is for the caller to find out.
+func Link(tx memory.Tx, one, other string, now time.Time) (Joined, error) {
+	joined, err := link(tx, one, other, now)
+	if err != nil {
+		return Joined{}, fmt.Errorf("link %s and %s: %w", one, other, err)
+	}
+	return joined, nil
+}
+
+func link(tx memory.Tx, one, other string, now time.Time) (Joined, error) {
+	joined := Joined{Person: personPrefix + strings.ToLower(rand.Text())}
+	accounts := 0
+	for _, side := range []string{one, other} {
+		if side == "" || len(side) > memory.MaxID {
+			return Joined{}, memory.ErrBadID
+		}
+		person, err := PersonOf(tx, side)
+		if err != nil {
+			return Joined{}, err
+		}
+		all, err := Accounts(tx, side)
+		if err != nil {
+			return Joined{}, err
+		}
+		accounts += len(all)
+		joined.Was = append(joined.Was, person)
+	}
+	switch {
+	case joined.Was[0] == joined.Was[1]:
+		return Joined{}, ErrLinked
+	case accounts > MostAccounts:
+		return Joined{}, ErrCrowded
+	}
+	for _, was := range joined.Was {
+		if err := joined.take(tx, was, now); err != nil {
+			return Joined{}, err
+		}
+	}
+	return joined, joined.attention(tx, now)
+}
+
+// take makes all accounts of one of both the person's, and with them the id under which things may still be noted.
+func (j Joined) take(tx memory.Tx, was string, now time.Time) error {
+	rows := map[string]accountRow{was: {j.Person, now.UTC()}}
+	err := scanAccounts(tx, func(id string, row accountRow) {
+		if row.Person == was {
+			rows[id] = accountRow{j.Person, row.Since}
+		}
+	})
+	for id, row := range rows {
+		if err == nil {
+			err = putJSON(tx.Table(tableAccounts), id, row)
+		}
+	}
+	return err
+}
+
+// attention makes what both said of being spoken to unasked one.
+func (j Joined) attention(tx memory.Tx, now time.Time) error {
+	var both Attention
+	for _, was := range j.Was {
+		var a Attention
+		if _, err := getJSON(tx.Table(tableAttention), was, &a); err != nil {
+			return err
+		}
+		both.join(a)
+		if err := tx.Table(tableAttention).Delete(was); err != nil {
+			return err
+		}
+	}
+	return both.save(tx, j.Person, now)
+}
+
+// Unlink makes an account one that stands for itself. What was kept of the person stays with their other accounts.
+func Unlink(tx memory.Tx, account string) error {
+	all, err := Accounts(tx, account)
+	if err == nil && len(all) < 2 {
+		err = ErrUnlinked
+	}
+	if err == nil {
+		err = tx.Table(tableAccounts).Delete(account)
+	}
+	if err != nil {
+		return fmt.Errorf("unlink %s: %w", account, err)
+	}
+	return nil
+}
+
+// ForgetAccounts removes what is known of which accounts are a person's, so that each stands for itself.
+func ForgetAccounts(tx memory.Tx, person string) (removed int, err error) {
+	var ids []string
+	err = scanAccounts(tx, func(id string, row accountRow) {
+		if row.Person == person {
+			ids = append(ids, id)
+		}
+	})
+	for _, id := range ids {
+		if err == nil {
+			err = tx.Table(tableAccounts).Delete(id)
+		}
+	}
+	return len(ids), err
+}
