@@ -14,6 +14,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/tool/command"
+	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
 	"nudge/agent/tool/workspace"
@@ -170,7 +171,11 @@ func (p *program) tools() ([]agent.Tool, error) {
 		}
 		tools = append(tools, run)
 	}
-	tools = append(tools, notify.New(p.store))
+	page, err := fetch.New(fetch.Config{Hosts: p.config.Fetch.Hosts})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.config.File, err)
+	}
+	tools = append(tools, page, notify.New(p.store))
 	return append(tools, heartbeat.Tools(heartbeat.Config{
 		Store: p.store, Changed: func() { p.clock.Look() },
 	})...), nil

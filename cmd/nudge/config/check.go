@@ -25,6 +25,7 @@ func check(c *Config, at *place, f *faults) {
 		checkHook(c.Hooks[i], at.key("hook").item(i), f)
 	}
 	checkTools(c, at.key("tools"), f)
+	checkFetch(c, at.key("fetch"), f)
 	names = map[string]*place{}
 	for i := range c.Heartbeats {
 		checkHeartbeat(c.Heartbeats[i], at.key("heartbeat").item(i), names, f)

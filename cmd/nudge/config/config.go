@@ -118,9 +118,9 @@ type Tools struct {
 	Approve map[string]string `toml:"approve" one:"no|ask|owner|second"` // by tool name
 }
 
-// Fetch says which hosts may be read from unasked.
+// Fetch says which hosts pages may be read from. Reading from those that are listed sends nothing out.
 type Fetch struct {
-	Hosts []string `toml:"hosts"`
+	Hosts []string `toml:"hosts"` // empty means all public ones
 }
 
 // Command is a preset that run_command can run.

@@ -266,7 +266,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 		want := base()
 		want.File = c.File
 		// An empty list or table in the file means the same as none.
-		for _, list := range []*[]string{&c.Access.Allow, &c.Access.Owners, &c.Tools.Only, &c.Tools.Deny} {
+		for _, list := range []*[]string{&c.Access.Allow, &c.Access.Owners, &c.Tools.Only, &c.Tools.Deny, &c.Fetch.Hosts} {
 			if len(*list) == 0 {
 				*list = nil
 			}
@@ -496,8 +496,6 @@ func TestCronFaultsAreToldWithoutTheSpec(t *testing.T) {
 
 func TestDefaultsOfWhatIsNotThereMayBeWritten(t *testing.T) {
 	c, err := load(t, `
-[fetch]
-hosts = []
 [diary]
 embedder = "local"
 min_score = 0
@@ -509,7 +507,7 @@ otlp_endpoint = ""
 		t.Fatal(err)
 	}
 	want := base()
-	if c.Diary != want.Diary || c.Telemetry != want.Telemetry || len(c.Fetch.Hosts) != 0 {
+	if c.Diary != want.Diary || c.Telemetry != want.Telemetry {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -523,6 +521,10 @@ approve = { overwrite_file = "owner", run_command = "second", fetch_page = "ask"
 `)
 	if err != nil || len(c.Tools.Approve) != 5 {
 		t.Errorf("%+v, %v", c.Tools, err)
+	}
+	c, err = load(t, "[fetch]\nhosts = [\"example.org\", \"*.example.com\", \"example.net:9000\"]")
+	if err != nil || len(c.Fetch.Hosts) != 3 {
+		t.Errorf("%+v, %v", c.Fetch, err)
 	}
 }
 

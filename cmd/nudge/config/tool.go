@@ -9,13 +9,14 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/tool/command"
+	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
 	"nudge/agent/tool/workspace"
 )
 
 // laterTools will come with later versions. They may be denied and given a policy already, since both only hold back.
-var laterTools = []string{"fetch_page", "run_script", "remember", "recall", "forget_note", "load_skill", "delegate"}
+var laterTools = []string{"run_script", "remember", "recall", "forget_note", "load_skill", "delegate"}
 
 // coreTools are those of the agent itself, whose specs are not to be had from outside.
 var coreTools = []string{"ask_person", "plan"}
@@ -29,6 +30,9 @@ var builtTools = sync.OnceValue(func() map[string]agent.Spec {
 	// A preset must be there for the tool to be; which one doesn't matter for its name.
 	if run, err := command.New([]command.Preset{{Name: "x", Run: []string{"x"}}}, nil); err == nil {
 		tools = append(tools, run)
+	}
+	if page, err := fetch.New(fetch.Config{}); err == nil {
+		tools = append(tools, page)
 	}
 	specs := map[string]agent.Spec{}
 	for _, tool := range tools {
@@ -95,6 +99,15 @@ func checkTools(c *Config, at *place, f *faults) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools.Approve)) {
 		checkToolName(c, approveTools, name, at.key("approve").key(name), "tools.approve."+shown(name), f)
+	}
+}
+
+// checkFetch refuses what can be no host, so that a list that is to narrow does not narrow to nothing.
+func checkFetch(c *Config, at *place, f *faults) {
+	for i, host := range c.Fetch.Hosts {
+		if fetch.CheckHost(host) != nil {
+			f.add(at.key("hosts").item(i), "fetch.hosts", `wants hosts of the public internet in small letters, such as "example.com", "*.example.com" or "example.com:8443"`)
+		}
 	}
 }
 
