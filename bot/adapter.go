@@ -175,6 +175,11 @@ type Receiver interface {
 	Overview(ctx context.Context, of agent.Person, standing Standing) (Overview, error)
 	// Renew keeps what has changed of a person, such as their zone, if anything is kept of them.
 	Renew(ctx context.Context, p agent.Person) error
+	// Kept gives what was kept with Keep, by name.
+	Kept(ctx context.Context, platform string) (map[string]string, error)
+	// Keep keeps what an adapter has to know after the next start: short texts by name. A name is what the text is for, a
+	// space, and the person or the conversation that it is about, of whom it can be forgotten; "" takes a text out.
+	Keep(ctx context.Context, platform string, changes map[string]string) error
 }
 
 // SendError says what is known of a reply that could not be said.

@@ -68,6 +68,7 @@ type Timing struct {
 	Edit     time.Duration // between two edits of a progress message; 1.2 s
 	Typing   time.Duration // between two signs that something is written, which Discord shows for ten seconds; 8 s
 	Rest     time.Duration // in which nobody is written to who takes no messages; 1 h
+	Keep     time.Duration // between two times at which it is kept how far was heard; 1 s
 	// Openings are the waits before links are opened: the first one, the second and so on, the last of them for all that follow.
 	// A link that lived for the last of them begins the row anew. 0, 1, 2, 5, 10, 20, 30, 60 s.
 	Openings []time.Duration
@@ -91,6 +92,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Edit, 1200 * time.Millisecond},
 		{&t.Typing, 8 * time.Second},
 		{&t.Rest, time.Hour},
+		{&t.Keep, time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
@@ -109,19 +111,20 @@ func (t Timing) withDefaults() Timing {
 
 // Discord is the adapter. Its methods may be called concurrently; Listen may be called once.
 type Discord struct {
-	log      *slog.Logger
-	alarm    func(text string)
-	token    string // what errors call it
-	timing   Timing
-	api      *api
-	link     *link
-	rooms    *rooms
-	ledger   *ledger
-	progress *progress
-	lanes    bot.Lanes
-	asides   *bot.Recent[aside]     // the last interaction of a person in a conversation
-	deaf     *bot.Recent[time.Time] // when people were found who take no messages
-	blank    blank
+	log       *slog.Logger
+	alarm     func(text string)
+	token     string // what errors call it
+	timing    Timing
+	api       *api
+	link      *link
+	rooms     *rooms
+	bookmarks *bookmarks
+	ledger    *ledger
+	progress  *progress
+	lanes     bot.Lanes
+	asides    *bot.Recent[aside]     // the last interaction of a person in a conversation
+	deaf      *bot.Recent[time.Time] // when people were found who take no messages
+	blank     blank
 
 	downloads *http.Client // for the bytes of files
 	host      string       // where the API is
@@ -158,11 +161,13 @@ func New(c Config) (*Discord, error) {
 	}
 	timing := c.Timing.withDefaults()
 	d := &Discord{
-		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(),
+		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(),
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
 		asides: bot.NewRecent[aside](1000), deaf: bot.NewRecent[time.Time](1000),
 	}
-	if d.api, err = newAPI(token, newLimiter(address, timing.Timeout, http.DefaultTransport)); err != nil {
+	limiter := newLimiter(address, timing.Timeout, http.DefaultTransport)
+	limiter.alarm = c.Alarm
+	if d.api, err = newAPI(token, limiter); err != nil {
 		return nil, err
 	}
 	d.lanes.Fault = func(lane string, fault any) {
@@ -192,11 +197,19 @@ func (d *Discord) Abilities() bot.Abilities {
 // out. It returns after everything it began has ended.
 func (d *Discord) Listen(ctx context.Context, in bot.Receiver) error {
 	ctx, stop := context.WithCancel(ctx)
+	keeping, kept := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper sync.WaitGroup
 	defer func() {
 		stop()
 		d.lanes.Wait()
 		d.progress.close()
+		kept()
+		keeper.Wait()
 	}()
+	if d.recollect(ctx, in) != nil {
+		return nil
+	}
+	keeper.Go(func() { d.bookmarks.keep(keeping, d, in) })
 	err := d.link.run(ctx, func(e dispatch) { d.hear(ctx, in, e) })
 	if err == nil || ctx.Err() != nil {
 		return nil
@@ -274,7 +287,7 @@ func (d *Discord) hear(ctx context.Context, in bot.Receiver, e dispatch) {
 	}
 }
 
-// ready learns who the bot is, and looks for what was said while there was no session.
+// ready learns who the bot is, and looks for what was said while there was no session, or no program.
 func (d *Discord) ready(ctx context.Context, in bot.Receiver, data json.RawMessage) {
 	var r struct {
 		User struct {
@@ -298,10 +311,9 @@ func (d *Discord) ready(ctx context.Context, in bot.Receiver, data json.RawMessa
 				d.log.Warn("cannot make the slash command known to discord", "error", err)
 			}
 		})
-		return
 	}
-	for channel, last := range d.rooms.heard.All() {
-		d.lanes.Do(channel, func() { d.catchUp(ctx, in, channel, last) })
+	for _, at := range d.bookmarks.all() {
+		d.lanes.Do(at.last.channel, func() { d.catchUp(ctx, in, at) })
 	}
 }
 

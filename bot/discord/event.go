@@ -99,7 +99,10 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 	}
 	admission, err := d.take(ctx, in, event)
 	if err == nil && admission != bot.Ignored && admission != bot.Refused {
-		d.rooms.heard.Put(m.Channel, last{m.ID, m.Guild})
+		d.bookmarks.move(bookmark{aboutOf(m.Author.ID, m.Guild, m.Channel), message{m.Channel, m.ID}})
+		if at.thread == m.ID {
+			d.bookmarks.move(bookmark{aboutOf("", m.Guild, m.ID), message{m.ID, m.ID}}) // of the thread that is begun under it
+		}
 	}
 	if err != nil || admission != bot.Taken {
 		d.progress.forget(begins)
@@ -126,24 +129,6 @@ func (d *Discord) placeOf(ctx context.Context, m said, addressed bool) (place, b
 		return place{guild: m.Guild, channel: of.Parent, thread: m.Channel}, true
 	}
 	return place{guild: m.Guild, channel: m.Channel, thread: m.ID}, addressed
-}
-
-// catchUp hears what was said in a channel after a message, of which no event has come.
-func (d *Discord) catchUp(ctx context.Context, in bot.Receiver, channel string, after last) {
-	var missed []said
-	if err := d.api.page(ctx, channel, after.message, &missed); err != nil {
-		if ctx.Err() == nil {
-			d.log.Warn("cannot look for what was said while there was no link", "channel", channel, "error", err)
-		}
-		return
-	}
-	slices.SortFunc(missed, func(a, b said) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
-	for _, m := range missed {
-		m.Guild = after.guild // which the API does not tell
-		if d.spoken(m) {
-			d.message(ctx, in, m)
-		}
-	}
 }
 
 // The marks that Discord puts into the text of a message (docs.discord.com/developers/reference#message-formatting).

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ type ear struct {
 	always   *time.Time    // until when a card's call may be allowed always
 	objects  string        // what speaks against each click
 	standing map[string]bool
+	kept     map[string]string
 }
 
 func (e *ear) Receive(ctx context.Context, event bot.Event) (bot.Admission, error) {
@@ -91,6 +93,22 @@ func (e *ear) Overview(context.Context, agent.Person, bot.Standing) (bot.Overvie
 
 func (e *ear) Renew(context.Context, agent.Person) error { return nil }
 
+func (e *ear) Kept(context.Context, string) (map[string]string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.kept), nil
+}
+
+func (e *ear) Keep(_ context.Context, _ string, changes map[string]string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.kept == nil {
+		e.kept = map[string]string{}
+	}
+	maps.Copy(e.kept, changes)
+	return nil
+}
+
 func (e *ear) texts() (texts []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -117,6 +135,7 @@ type hearing struct {
 	ear     *ear
 	ended   chan error
 	alarms  chan string
+	quit    func() // ends what run began
 }
 
 func listen(t *testing.T, o discordtest.Options, timing Timing) *hearing {
@@ -141,6 +160,7 @@ func (h *hearing) begin() *hearing {
 func (h *hearing) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	h.quit = stop
 	go func() {
 		defer close(done)
 		h.ended <- h.discord.Listen(ctx, h.ear)

@@ -99,7 +99,7 @@ func (d *Discord) recall(ctx context.Context, t *try, channel string, posts []po
 		}
 		for _, m := range page {
 			d.recognise(t, m, posts, nonces)
-			if len(m.ID) > len(after) || len(m.ID) == len(after) && m.ID > after {
+			if later(m.ID, after) {
 				after = m.ID
 			}
 		}

@@ -18,6 +18,9 @@ import (
 // Discord's limits (docs.discord.com/developers/topics/rate-limits). Those of a route come with each answer.
 const (
 	mostASecond = 45               // calls of a bot in all; Discord takes 50
+	mostLooks   = 20               // of these, to read what was said; what people wait for comes first
+	mostSigns   = 10               // of these, to show that something is being written; those for which there is no room are left out
+	mostInvalid = 5000             // answers in ten minutes that Discord counts; for 10,000 it bans the address of the machine
 	mostWait    = 10 * time.Second // for a route's turn; what has to wait longer is refused, and tried again later
 	banned      = time.Minute      // the least wait after an answer that is not the API's, which comes from what stands in front of it
 	unsaidWait  = 5 * time.Second  // after a refusal that does not say for how long
@@ -29,15 +32,66 @@ const (
 // limiter waits without regard to contexts, and keeps a lock for each path for ever.
 type limiter struct {
 	next    http.RoundTripper
-	api     *url.URL // such as https://discord.com/api
+	alarm   func(text string) // told when so much is refused that no call is made for a while; nil for nobody
+	api     *url.URL          // such as https://discord.com/api
 	timeout time.Duration
 
 	mu      sync.Mutex
 	routes  map[string]*budget // by bucket and place, or by route while its bucket is not known
 	buckets map[string]string  // route → bucket and place
 	global  time.Time          // until when Discord takes no call
-	second  time.Time          // the one that is counted
-	calls   int                // in it
+	calls   calls              // of the last second
+	invalid invalid            // answers of the last ten minutes
+}
+
+// calls are when the last calls were made, in a ring.
+type calls struct {
+	at   [mostASecond]time.Time
+	next int
+}
+
+// wait is how long there is no room for one more call, if a second may have so many.
+func (c *calls) wait(now time.Time, most int) time.Duration {
+	return c.at[(c.next-most+mostASecond)%mostASecond].Add(time.Second).Sub(now)
+}
+
+func (c *calls) made(now time.Time) {
+	c.at[c.next] = now
+	c.next = (c.next + 1) % mostASecond
+}
+
+// invalid counts answers that Discord calls invalid: 401, 403 and 429, but for those of a limit that others share
+// (docs.discord.com/developers/topics/rate-limits#invalid-request-limit-aka-cloudflare-bans).
+type invalid struct {
+	counts [10]int // by minute
+	minute int64   // of the last one
+	told   bool
+}
+
+func (c *invalid) add(now time.Time) {
+	c.turn(now)
+	c.counts[c.minute%10]++
+}
+
+// turn lets the counts of minutes that are over go.
+func (c *invalid) turn(now time.Time) {
+	minute := now.Unix() / 60
+	for ; c.minute < minute; c.minute++ {
+		if minute-c.minute > 10 {
+			c.counts, c.minute = [10]int{}, minute-1
+		}
+		c.counts[(c.minute+1)%10] = 0
+	}
+}
+
+// tooMany reports whether no call may be made any more.
+func (c *invalid) tooMany(now time.Time) bool {
+	c.turn(now)
+	sum := 0
+	for _, n := range c.counts {
+		sum += n
+	}
+	return sum >= mostInvalid
 }
 
 // budget is what is left of a route's calls.
@@ -81,13 +135,11 @@ func (e *unsentError) Unwrap() error { return e.err }
 func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	path := strings.TrimPrefix(r.URL.Path, libraryPath)
 	route, place, free := routeOf(r.Method, path)
-	if !free {
-		if err := l.await(r.Context(), route, place); err != nil {
-			if r.Body != nil {
-				_ = r.Body.Close()
-			}
-			return nil, err
+	if err := l.await(r.Context(), route, place, free); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
 		}
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), l.timeout)
 	answer, err := l.next.RoundTrip(l.redirected(r.WithContext(ctx), path))
@@ -150,9 +202,9 @@ func routeOf(method, path string) (route, place string, free bool) {
 
 // await waits until a route takes a call. It does not wait while Discord refuses, nor for long: then the error is a
 // [*limitedError] that says for how long.
-func (l *limiter) await(ctx context.Context, route, place string) error {
+func (l *limiter) await(ctx context.Context, route, place string, free bool) error {
 	for {
-		wait, err := l.turn(route, place)
+		wait, err := l.turn(route, place, free)
 		if err != nil {
 			return err
 		}
@@ -166,10 +218,16 @@ func (l *limiter) await(ctx context.Context, route, place string) error {
 }
 
 // turn takes a call of a route's, or says how long there is none.
-func (l *limiter) turn(route, place string) (wait time.Duration, err error) {
+func (l *limiter) turn(route, place string, free bool) (wait time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	if l.invalid.tooMany(now) {
+		return 0, &limitedError{route: route, wait: time.Minute, global: true}
+	}
+	if free {
+		return 0, nil
+	}
 	if wait = l.global.Sub(now); wait > 0 {
 		return 0, &limitedError{route: route, wait: wait, global: true}
 	}
@@ -184,16 +242,35 @@ func (l *limiter) turn(route, place string) (wait time.Duration, err error) {
 			}
 			return wait, nil
 		}
+	}
+	switch wait = l.calls.wait(now, mostOf(route)); {
+	case wait > 0 && route == routeTyping:
+		return 0, &limitedError{route: route, wait: wait}
+	case wait > 0:
+		return wait, nil
+	}
+	if b != nil {
 		b.left--
 	}
-	if now.Sub(l.second) >= time.Second {
-		l.second, l.calls = now, 0
-	}
-	if l.calls++; l.calls > mostASecond {
-		l.calls--
-		return l.second.Add(time.Second).Sub(now), nil
-	}
+	l.calls.made(now)
 	return 0, nil
+}
+
+// The routes of calls for which nobody waits.
+const (
+	routeTyping = "POST /channels/*/typing"
+	routeLook   = "GET /channels/*/messages"
+)
+
+// mostOf is how many calls there may have been in a second for one more of a route.
+func mostOf(route string) int {
+	switch route {
+	case routeTyping:
+		return mostSigns
+	case routeLook:
+		return mostLooks
+	}
+	return mostASecond
 }
 
 // budget is that of a route in a place; nil while nothing is known of it. The caller holds mu.
@@ -206,6 +283,7 @@ func (l *limiter) budget(route, place string) *budget {
 
 // learn reads what an answer says of the limits. The error is that of an answer that was no answer to what was asked.
 func (l *limiter) learn(answer *http.Response, route, place string, free bool) error {
+	l.count(answer)
 	switch {
 	case answer.StatusCode == http.StatusTooManyRequests:
 		return l.refuse(answer, route, place, free)
@@ -225,6 +303,30 @@ func (l *limiter) learn(answer *http.Response, route, place string, free bool) e
 	b.left, b.reset = left, time.Now().Add(time.Duration(after*float64(time.Second)))
 	return nil
 }
+
+// count counts an answer that Discord calls invalid, and tells when there are too many.
+func (l *limiter) count(answer *http.Response) {
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+	default:
+		return
+	}
+	if answer.Header.Get("X-RateLimit-Scope") == "shared" {
+		return
+	}
+	now := time.Now()
+	l.mu.Lock()
+	l.invalid.add(now)
+	tell := l.invalid.tooMany(now) && !l.invalid.told
+	l.invalid.told = l.invalid.tooMany(now)
+	l.mu.Unlock()
+	if tell && l.alarm != nil {
+		l.alarm(tooManyRefusals)
+	}
+}
+
+const tooManyRefusals = "Discord has refused thousands of my calls within ten minutes. I make none for a while, since it would ban this machine's " +
+	"address for more. The log says which; does the bot lack permissions, or does another program use its token?"
 
 // known gives the budget of a route in a place, and makes it. The caller holds mu.
 func (l *limiter) known(route, place, bucket string) *budget {

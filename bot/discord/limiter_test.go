@@ -177,3 +177,113 @@ func TestManyInteractions(t *testing.T) {
 		}
 	})
 }
+
+// TestBurstsAcrossSeconds has a burst at the end of a second that began with one call, and one after it.
+func TestBurstsAcrossSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, n := limitedAPI(t, func(int, *http.Request) *http.Response { return answered(200, `{"id":"1"}`) })
+		burst := func(calls int) {
+			for i := range calls {
+				if err := say(a, fmt.Sprint(i+1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		burst(1)
+		time.Sleep(900 * time.Millisecond)
+		burst(44)
+		time.Sleep(100 * time.Millisecond)
+		burst(60)
+		for i := range n.at {
+			if i >= 50 && n.at[i].Sub(n.at[i-50]) < time.Second {
+				t.Fatalf("calls %d to %d were made in %s", i-50, i, n.at[i].Sub(n.at[i-50]))
+			}
+		}
+	})
+}
+
+// TestWordsComeFirst has signs that something is written and looks at channels take most of a second: words find room.
+func TestWordsComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, n := limitedAPI(t, func(int, *http.Request) *http.Response { return answered(200, `[]`) })
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		typed, looked := 0, 0
+		for i := range 40 {
+			if err := a.typing(ctx, fmt.Sprint(i+1)); err == nil {
+				typed++
+			} else if !limited(err) {
+				t.Fatal(err)
+			}
+		}
+		for i := range 40 {
+			if err := a.page(ctx, fmt.Sprint(i+1), "1", nil); err == nil {
+				looked++
+			}
+		}
+		if typed != mostSigns || typed+looked != mostLooks {
+			t.Errorf("%d signs and %d looks were let through", typed, looked)
+		}
+		began, before := time.Now(), len(n.calls)
+		for i := range mostASecond - mostLooks {
+			if _, err := a.post(context.Background(), fmt.Sprint(i+1), "nonce", &discordgo.MessageSend{Content: "x"}); err != nil && !strings.Contains(err.Error(), "read the answer") {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > 0 || len(n.calls) != before+mostASecond-mostLooks {
+			t.Errorf("words waited for %s", took)
+		}
+	})
+}
+
+// TestRefusalsAreCounted lets Discord refuse everything, as it does for a bot without permissions: long before it would ban the
+// machine no call is made any more, not even one that answers an interaction, which is told once; and they go on later.
+func TestRefusalsAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func() *http.Response
+		counts bool
+	}{
+		"401":          {func() *http.Response { return answered(401, `{"code":0}`) }, true},
+		"403":          {func() *http.Response { return answered(403, `{"code":50001}`) }, true},
+		"429":          {func() *http.Response { return answered(429, `{"retry_after":0.001}`) }, true},
+		"429 of a few": {func() *http.Response { return answered(429, `{"retry_after":0.001}`, "X-RateLimit-Scope", "shared") }, false},
+		"404":          {func() *http.Response { return answered(404, `{"code":10003}`) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &network{answer: func(int, *http.Request) *http.Response { return c.answer() }}
+				l := newLimiter(&url.URL{Scheme: "https", Host: "d", Path: "/api"}, time.Minute, n)
+				alarms := 0
+				l.alarm = func(string) { alarms++ }
+				a, err := newAPI("token", l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range mostInvalid - 100 { // so many before these
+					l.count(c.answer())
+				}
+				for i := range 200 {
+					_ = say(a, fmt.Sprint(i+1))
+				}
+				made, want := len(n.calls), 200
+				if c.counts {
+					want = 100
+				}
+				if made != want || alarms > 0 != c.counts || alarms > 1 {
+					t.Fatalf("%d calls were made, and there were %d alarms", made, alarms)
+				}
+				if !c.counts {
+					return
+				}
+				err = a.answer(context.Background(), interaction{ID: "1", Token: "t"}, answer{Type: answerTaken})
+				if retryAfter(err) == 0 || len(n.calls) != made {
+					t.Errorf("an interaction was answered: %v", err)
+				}
+				time.Sleep(10 * time.Minute)
+				if _ = say(a, "1"); len(n.calls) != made+1 {
+					t.Error("no call is made any more")
+				}
+			})
+		})
+	}
+}

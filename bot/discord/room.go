@@ -19,19 +19,15 @@ type rooms struct {
 	flat   *bot.Recent[string] // messages under which there can be no thread → their channel
 	titles *bot.Recent[string] // threads that may be begun → what they shall be called
 	names  *bot.Recent[string] // people → what they are called
-	heard  *bot.Recent[last]   // channels in which somebody spoke to the bot → what was said last there
 
 	mu        sync.Mutex
 	beginning map[string]chan struct{} // threads that are being begun; each is closed when that has ended
 }
 
-// last is the last message that was heard in a channel, and its guild; "" in direct messages.
-type last struct{ message, guild string }
-
 func newRooms(a *api) *rooms {
 	return &rooms{
 		api: a, dms: bot.NewRecent[string](5000), known: bot.NewRecent[room](20_000), begun: bot.NewRecent[bool](5000), flat: bot.NewRecent[string](1000),
-		titles: bot.NewRecent[string](1000), names: bot.NewRecent[string](5000), heard: bot.NewRecent[last](200),
+		titles: bot.NewRecent[string](1000), names: bot.NewRecent[string](5000),
 		beginning: map[string]chan struct{}{},
 	}
 }

@@ -146,6 +146,7 @@ func (d *Discord) postAll(ctx context.Context, p place, r bot.Delivery, posts []
 			receipt = message{channel, id}.String()
 		}
 	}
+	d.bookmarks.begin(aboutOf(p.user, p.guild, channel), message{channel, first})
 	return receipt, nil
 }
 

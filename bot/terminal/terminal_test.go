@@ -56,6 +56,10 @@ func (e *ear) Overview(context.Context, agent.Person, bot.Standing) (bot.Overvie
 
 func (e *ear) Renew(context.Context, agent.Person) error { return nil }
 
+func (e *ear) Kept(context.Context, string) (map[string]string, error) { return nil, nil }
+
+func (e *ear) Keep(context.Context, string, map[string]string) error { return nil }
+
 func (e *ear) texts() []string {
 	texts := make([]string, len(e.events))
 	for i, event := range e.events {

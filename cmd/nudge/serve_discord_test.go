@@ -84,7 +84,15 @@ func (d *den) kill() {
 	if d.cmd == nil {
 		return
 	}
-	_ = d.cmd.Process.Signal(syscall.SIGKILL)
+	d.ended(syscall.SIGKILL)
+}
+
+// ended ends the program with a signal, and waits for it.
+func (d *den) ended(by syscall.Signal) {
+	d.Helper()
+	if err := d.cmd.Process.Signal(by); err != nil {
+		d.Fatal(err)
+	}
 	<-d.exited
 	d.cmd = nil
 	d.discord.Drop()
@@ -246,5 +254,42 @@ func TestOneDiscordForOneProcess(t *testing.T) {
 	}
 	if n := d.discord.Identifies(); n != 1 {
 		t.Errorf("%d sessions were begun", n)
+	}
+}
+
+// TestDiscordWhileNothingRuns has people write while no program runs, after it was told to end and after it was killed: what
+// they said is answered at the next start, once.
+func TestDiscordWhileNothingRuns(t *testing.T) {
+	d := newDen(t, discordtest.Options{})
+	d.start()
+	d.linked(1)
+	dm := discordtest.DM(discordAnn)
+	d.discord.Say(discordAnn, dm, "write one.md saying 1")
+	d.told(dm, "one.md")
+	thread, _ := d.discord.Say(discordAnn, discordChannel, "<@"+discordtest.Bot+"> write two.md saying 2")
+	d.told(thread, "two.md")
+	d.ended(syscall.SIGINT)
+	for n, in := range []string{dm, thread} {
+		d.discord.Say(discordAnn, in, fmt.Sprintf("write later-%d.md saying 3", n))
+	}
+	d.start()
+	d.told(dm, "later-0.md")
+	d.told(thread, "later-1.md")
+	d.ended(syscall.SIGKILL)
+	d.discord.Say(discordAnn, dm, "write last.md saying 4")
+	d.start()
+	d.told(dm, "last.md")
+	d.discord.Say(discordAnn, dm, "read one.md")
+	d.told(dm, "1")
+	for _, words := range []string{"one.md", "later-0.md", "last.md"} {
+		said := 0
+		for _, m := range d.discord.ByBot(dm) {
+			if strings.Contains(discordtest.Read(m.Text), words) {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("%s is told of %d times", words, said)
+		}
 	}
 }
