@@ -96,10 +96,15 @@ type Counts struct {
 // The first message of the last exchange and the last words of the user stay as they are, as what is pinned does,
 // as long as they fit the room when all else has gone.
 func Compact(in Input) (Output, bool) {
+	room := in.room()
+	start := room * startShare / 100
+	if in.Used > 0 && in.Used <= start {
+		return in.untouched(in.Used), false // without counting each message anew
+	}
 	d := newDraft(in)
 	before := d.total()
-	if before <= d.start {
-		return d.untouched(before), false
+	if before <= start {
+		return in.untouched(before), false
 	}
 	d.noteResults(0, d.tail, d.target)
 	d.dropExchanges()
@@ -109,9 +114,9 @@ func Compact(in Input) (Output, bool) {
 	}
 	d.shortenLongest()
 	if d.total() >= before {
-		out := newDraft(in).untouched(before)
+		out := in.untouched(before)
 		out.Stuck = max(in.Stuck, 0) + 1
-		out.Note = stuckNote(before, d.room, out.Stuck)
+		out.Note = stuckNote(before, room, out.Stuck)
 		return out, false
 	}
 	return d.output(before), true
@@ -146,10 +151,10 @@ func (d *draft) output(before int) Output {
 }
 
 // untouched is the conversation as it was.
-func (d *draft) untouched(tokens int) Output {
+func (in Input) untouched(tokens int) Output {
 	return Output{
-		Messages: d.messages, Marks: ApplyMarks(d.marks, len(d.messages), Change{}),
-		Tokens: tokens, Fits: tokens <= d.room, Counts: Counts{Before: tokens, After: tokens},
+		Messages: in.Messages, Marks: ApplyMarks(in.Marks, len(in.Messages), Change{}),
+		Tokens: tokens, Fits: tokens <= in.room(), Counts: Counts{Before: tokens, After: tokens},
 	}
 }
 

@@ -55,11 +55,7 @@ func newDraft(in Input) *draft {
 
 // measure settles how many tokens there may be, and what is used besides the messages.
 func (d *draft) measure(in Input) {
-	window := in.Window
-	if window <= 0 {
-		window = AssumedWindow
-	}
-	d.room = max(window-max(in.Reserve, 0), window/2)
+	d.room = in.room()
 	d.start, d.enough, d.target = d.room*startShare/100, d.room*enoughShare/100, d.room*targetShare/100
 	d.scale = 1
 	switch {
@@ -69,6 +65,15 @@ func (d *draft) measure(in Input) {
 	default:
 		d.scale = float64(in.Used) / float64(d.sum)
 	}
+}
+
+// room is how many tokens a request may have.
+func (in Input) room() int {
+	window := in.Window
+	if window <= 0 {
+		window = AssumedWindow
+	}
+	return max(window-max(in.Reserve, 0), window/2)
 }
 
 // divide finds what is kept: the last exchanges, and the last steps.
