@@ -369,6 +369,8 @@ type personRow struct {
 	Locale string `json:"locale,omitempty"`
 	// Home is the direct conversation in which the person spoke last: where they are spoken to unasked.
 	Home string `json:"home,omitempty"`
+	// Spoke is when the person last said something, anywhere; zero for never.
+	Spoke time.Time `json:"spoke,omitzero"`
 }
 
 func rememberPerson(tx memory.Tx, m Message) error {
@@ -377,9 +379,12 @@ func rememberPerson(tx memory.Tx, m Message) error {
 	if err != nil {
 		return err
 	}
-	row.Home = had.Home
+	row.Home, row.Spoke = had.Home, had.Spoke
 	if Direct(m.Address) {
 		row.Home = m.Address
+	}
+	if at := m.At.UTC().Round(0); at.After(row.Spoke) {
+		row.Spoke = at
 	}
 	return putPerson(tx, m.From.ID, had, row)
 }
@@ -414,6 +419,12 @@ func Home(tx memory.Tx, id PersonID) (address string, who Person, err error) {
 		row.Home = id.Home()
 	}
 	return row.Home, Person{ID: id, Name: row.Name, Zone: row.Zone, Locale: row.Locale}, nil
+}
+
+// Spoke is when a person last said something, in any conversation; zero for never.
+func Spoke(tx memory.Tx, id PersonID) (time.Time, error) {
+	row, err := personOf(tx, id)
+	return row.Spoke, err
 }
 
 // SessionOf is the present session of a conversation: the conversation's own name until a person asks for a new one.
@@ -454,7 +465,7 @@ func Greet(tx memory.Tx, p Person) error {
 	if err != nil {
 		return err
 	}
-	row := personRow{Name: p.Name, Zone: p.Zone, Locale: p.Locale, Home: had.Home}
+	row := personRow{Name: p.Name, Zone: p.Zone, Locale: p.Locale, Home: had.Home, Spoke: had.Spoke}
 	return putPerson(tx, p.ID, had, row)
 }
 

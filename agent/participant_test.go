@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"nudge/agent"
 	"nudge/agent/agenttest"
@@ -77,4 +79,39 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("in %s it is told: %v", address, told)
 		}
 	}
+}
+
+func TestWhenAPersonLastSpoke(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := wakeWorld(t, func(model.Request) model.Answer { return agenttest.Say("yes") })
+		spoke := func() (at time.Time) {
+			t.Helper()
+			err := w.Config.Store.View(t.Context(), func(tx memory.Tx) (err error) {
+				at, err = agent.Spoke(tx, agenttest.Ann.ID)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+		if !spoke().IsZero() {
+			t.Errorf("who said nothing spoke at %v", spoke())
+		}
+		began := time.Now()
+		w.Say("hello")
+		w.Rest()
+		time.Sleep(time.Hour)
+		wake(t, w, disk) // what Nudge does is not the person's speaking
+		w.Rest()
+		if !spoke().Equal(began) {
+			t.Errorf("spoke at %v, want %v", spoke(), began)
+		}
+		w.Say("hello again")
+		w.Rest()
+		if !spoke().Equal(began.Add(time.Hour)) {
+			t.Errorf("spoke again at %v", spoke())
+		}
+		w.Kill()
+	})
 }

@@ -38,6 +38,7 @@ type Heartbeat struct {
 	BreakQuiet bool          `json:"break_quiet,omitempty"` // speaks in quiet hours too
 	Condition  Spec          `json:"condition"`
 	By         string        `json:"by,omitempty"`     // the person who made it in chat; "" means the config did
+	Since      time.Time     `json:"since,omitzero"`   // when it was made; [Save] sets it
 	Paused     string        `json:"paused,omitempty"` // why it is paused; "" means it is not
 	Ended      string        `json:"ended,omitempty"`  // why it ended for good; "" means it has not
 }

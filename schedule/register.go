@@ -34,9 +34,12 @@ func Save(tx memory.Tx, h Heartbeat, now time.Time) error {
 	if err := state.unplace(tx, h.Name); err != nil {
 		return err
 	}
-	h.Ended = ""
-	if found && old.Ended == "" && h.Paused == "" {
-		h.Paused = old.Paused
+	h.Ended, h.Since = "", now.UTC().Round(0)
+	if found && old.Ended == "" {
+		h.Since = old.Since
+		if h.Paused == "" {
+			h.Paused = old.Paused
+		}
 	}
 	state.renew(old, h)
 	if err := state.save(tx, h.Name); err != nil {
@@ -232,7 +235,7 @@ func Reconcile(ctx context.Context, store memory.Store, config []Heartbeat, now 
 		refused = nil
 		wanted := map[string]bool{}
 		for _, h := range config {
-			h.By, h.Paused, h.Ended = "", "", ""
+			h.By, h.Paused, h.Ended, h.Since = "", "", "", time.Time{}
 			if err := h.Validate(); err != nil {
 				refused = errors.Join(refused, fmt.Errorf("heartbeat %q: %w", h.Name, err))
 				wanted[h.Name] = true
@@ -265,7 +268,7 @@ func reconcileOne(tx memory.Tx, h Heartbeat, now time.Time, refused *error) erro
 		return nil
 	}
 	same := old
-	same.Paused, same.Ended = "", ""
+	same.Paused, same.Ended, same.Since = "", "", time.Time{}
 	if found && old.Ended != endRemoved && equal(same, h) {
 		return nil
 	}

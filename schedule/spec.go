@@ -116,6 +116,9 @@ func (s Spec) validateKind(key string, depth int) error {
 		if !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
 			return errors.New(key + ".url: must begin with http:// or https://")
 		}
+		if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
+			return errors.New(key + ".status: is no status, such as 200 or 503")
+		}
 	case "file":
 		return s.validateFile(key)
 	case "expr":

@@ -111,7 +111,9 @@ func (c *Clock) check(ctx context.Context, t *tick) (finding Finding, err error)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = c.protect("the condition", func() error {
-		condition, err := c.config.Conditions(t.heartbeat)
+		h := t.heartbeat
+		h.Zone = t.zone
+		condition, err := c.config.Conditions(h)
 		if err != nil {
 			return fmt.Errorf("the condition cannot be built: %w", err)
 		}

@@ -323,6 +323,9 @@ func programFindings(c config.Config) []finding {
 	for i, h := range c.Hooks {
 		look(fmt.Sprintf("hook %d, which refuses while it cannot run", i+1), h.Run)
 	}
+	for _, g := range c.Gauges {
+		look(fmt.Sprintf("gauge %q", g.Name), g.Run)
+	}
 	for _, h := range c.Heartbeats {
 		for _, condition := range append([]config.Condition{h.Condition}, h.Condition.Of...) {
 			look(fmt.Sprintf("the condition of heartbeat %q", h.Name), condition.Run)

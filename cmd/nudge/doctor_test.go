@@ -34,7 +34,7 @@ func TestAWrongConfigStopsEveryCommandWithItsLine(t *testing.T) {
 		"cron":           {strings.Replace(tick, "* * * * *", "61 * * * *", 1), ":3: heartbeat.cron "},
 		"zone":           {tick + `timezone = "Mars/Phobos"`, ":6: heartbeat.timezone "},
 		"name":           {strings.Replace(tick, `"a"`, `"a:b"`, 1), ":2: heartbeat.name: "},
-		"condition":      {strings.Replace(tick, "always", "http", 1), ":5: heartbeat.condition.kind "},
+		"condition":      {strings.Replace(tick, "always", "http", 1), ":5: heartbeat.condition.url "},
 		"command":        {"[[command]]\nname = \"a\"\nrun = [\"a\", \"{b}\"]\n", ":3: command.run "},
 		"profile":        {"[model]\n\nprofile = \"magic\"\n", ":3: model.profile "},
 		"approve":        {"[tools]\napprove = { delet_file = \"owner\" }\n", `:2: tools.approve.delet_file names no tool; did you mean "delete_file"?`},

@@ -35,6 +35,7 @@ type program struct {
 	hub     *bot.Hub
 	agent   *agent.Agent
 	clock   *schedule.Clock
+	gauges  *condition.Gauges
 	log     *slog.Logger
 	release func() error // gives up what only one process may have
 
@@ -86,6 +87,9 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
 	})
 	tools, err := p.tools()
+	if err == nil {
+		p.gauges, err = condition.NewGauges(c.Measured(), dataDir)
+	}
 	if err == nil {
 		p.agent, err = agent.New(agent.Config{
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
@@ -214,14 +218,35 @@ func (p *program) heartbeats(person agent.PersonID) ([]schedule.Heartbeat, error
 
 // condition builds the check of a heartbeat. One that was made in a conversation sees only its person's workspace.
 func (p *program) condition(h schedule.Heartbeat) (schedule.Condition, error) {
-	if h.By == "" {
-		return condition.New(h.Condition, condition.Env{Dir: p.dataDir})
+	env := condition.Env{Dir: p.dataDir, Zone: h.Zone, Gauges: p.gauges, Silent: p.silent(h)}
+	if h.By != "" {
+		folder, err := p.dirs().Path(agent.PersonID(h.By))
+		if err != nil {
+			return nil, err
+		}
+		env.Dir, env.Confined = folder, true
 	}
-	folder, err := p.dirs().Path(agent.PersonID(h.By))
-	if err != nil {
-		return nil, err
+	return condition.New(h.Condition, env)
+}
+
+// silent tells since when none of a heartbeat's people has said anything: since the heartbeat was made, at the longest.
+func (p *program) silent(h schedule.Heartbeat) func(context.Context) (time.Time, error) {
+	return func(ctx context.Context) (last time.Time, err error) {
+		err = p.store.View(ctx, func(tx memory.Tx) error {
+			last = h.Since
+			for _, person := range h.For {
+				at, err := agent.Spoke(tx, agent.PersonID(person))
+				if err != nil {
+					return err
+				}
+				if at.After(last) {
+					last = at
+				}
+			}
+			return nil
+		})
+		return last, err
 	}
-	return condition.New(h.Condition, condition.Env{Dir: folder, Confined: true})
 }
 
 // wake runs a small turn of its own for one person of a heartbeat.

@@ -45,13 +45,14 @@ var libraries = map[string]string{
 	"go.etcd.io/bbolt":                   "memory/bolt",
 	"github.com/philippgille/chromem-go": "memory/diary",
 	"github.com/robfig/cron":             "schedule",
+	"github.com/expr-lang/expr":          "schedule/condition",
 	"github.com/slack-go/slack":          "bot/slack",
 	"github.com/bwmarrin/discordgo":      "bot/discord",
 	"github.com/yuin/goldmark":           "bot",
 }
 
 // testRooms exist for tests and may be used by nothing else.
-var testRooms = []string{"bottest", "memorytest", "modeltest", "agenttest"}
+var testRooms = []string{"bottest", "memorytest", "modeltest", "agenttest", "conditiontest"}
 
 // nonames say nothing about what is inside.
 var nonames = []string{"util", "utils", "common", "helper", "helpers", "manager", "managers"}

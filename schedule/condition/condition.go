@@ -1,13 +1,16 @@
 // Package condition builds the checks that say whether a heartbeat wakes.
 //
 // [New] turns a description into a [schedule.Condition]. Kinds: always is true at every tick; command runs a program
-// (exit status 0 is true, 1 is false, everything else an error); file looks at one file or folder; all and any
-// combine others. A condition keeps nothing between two checks: what it must remember it is given back.
+// (exit status 0 is true, 1 is false, everything else an error); http asks an address; file looks at one file or folder;
+// expr computes with the operator's [Gauges] and the time; idle is true when people have been silent; all and any combine
+// others. A condition keeps nothing between two checks: what it must remember it is given back. A condition written in Go
+// is any [schedule.Condition]; package conditiontest has the suite that every one passes.
 package condition
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,9 +24,17 @@ import (
 type Env struct {
 	// Dir is the folder in which commands run and from which relative paths are meant: the data directory.
 	Dir string
-	// Confined keeps files within Dir, also over symbolic links, and refuses commands. It is for conditions that were
-	// not written by the operator.
+	// Confined keeps files within Dir, also over symbolic links, and refuses commands, addresses and gauges. It is for
+	// conditions that were not written by the operator.
 	Confined bool
+	// Zone is the IANA name of the zone whose clocks an expression reads; "" means UTC.
+	Zone string
+	// Gauges are those that expressions may name; nil for none.
+	Gauges *Gauges
+	// Silent tells since when none of the heartbeat's people has said anything. Without it there are no idle conditions.
+	Silent func(ctx context.Context) (time.Time, error)
+	// Get makes the requests of http conditions; a plain one when nil.
+	Get http.RoundTripper
 	// Run runs a program; process.Run when nil.
 	Run func(ctx context.Context, spec process.Spec) (process.Outcome, error)
 	// Now gives the wall clock's time; time.Now when nil.
@@ -42,6 +53,9 @@ func New(spec schedule.Spec, env Env) (schedule.Condition, error) {
 	if env.Now == nil {
 		env.Now = time.Now
 	}
+	if env.Get == nil {
+		env.Get = plainRequests
+	}
 	return build(spec, env, spec.Level())
 }
 
@@ -54,8 +68,14 @@ func build(spec schedule.Spec, env Env, level bool) (schedule.Condition, error) 
 			return nil, fmt.Errorf("heartbeat.condition.run: a command can be set in the config only")
 		}
 		return command{argv: spec.Run, dir: env.Dir, run: env.Run}, nil
+	case "http":
+		return newWeb(spec, env)
 	case "file":
 		return newFile(spec, env)
+	case "expr":
+		return newExpression(spec, env)
+	case "idle":
+		return newIdle(spec, env)
 	case "all", "any":
 		return newCombined(spec, env, level)
 	}

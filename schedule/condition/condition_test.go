@@ -2,9 +2,12 @@ package condition_test
 
 import (
 	"context"
-	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 
 	"nudge/schedule"
 	"nudge/schedule/condition"
+	"nudge/schedule/condition/conditiontest"
 	"nudge/schedule/process"
 )
 
@@ -37,44 +41,27 @@ func check(t *testing.T, c schedule.Condition, previous string) schedule.Finding
 	return found
 }
 
-// contract is what every condition keeps to. The condition must be one whose check works.
-func contract(t *testing.T, c schedule.Condition) {
-	t.Helper()
-	found := check(t, c, "")
-	if len(found.Evidence) > schedule.MaxEvidence || !utf8.ValidString(found.Evidence) {
-		t.Errorf("evidence of %d bytes, valid UTF-8: %v", len(found.Evidence), utf8.ValidString(found.Evidence))
-	}
-	if found.State != "" {
-		if found.True {
-			t.Error("a change was seen at the first look")
-		}
-		if again := check(t, c, found.State); again.True || again.State != found.State {
-			t.Errorf("nothing changed and the second look gave %+v after %+v", again, found)
-		}
-	} else if again := check(t, c, ""); again.True != found.True {
-		t.Error("two looks at the same differ")
-	}
-	check(t, c, `what another condition "kept"`)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := c.Check(ended, found.State); !errors.Is(err, context.Canceled) {
-		t.Errorf("with an ended context: %v", err)
-	}
-	done := make(chan struct{})
-	for range 4 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			_, _ = c.Check(t.Context(), found.State)
-		}()
-	}
-	for range 4 {
-		<-done
-	}
+// operators reports whether only the operator may set a condition of a kind.
+func operators(spec schedule.Spec) bool {
+	return slices.Contains([]string{"command", "http", "expr"}, spec.Kind) || slices.ContainsFunc(spec.Of, operators)
 }
 
 func TestContract(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "there"), strings.Repeat("text \xff\n", 2000))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, `{"state":"red","text":"`+strings.Repeat("ü", schedule.MaxEvidence)+`"}`)
+	}))
+	defer server.Close()
+	gauges, err := condition.NewGauges([]condition.Gauge{{Name: "full", Run: []string{"echo", "97%"}, Every: time.Hour}, {Name: "hangs", Run: []string{"sleep", "300"}}}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := condition.Env{Dir: dir, Gauges: gauges, Silent: func(context.Context) (time.Time, error) { return time.Unix(0, 0), nil }}
 	file := func(path, test string) schedule.Spec {
 		spec := schedule.Spec{Kind: "file", Path: path, Test: test}
 		if test == "older_than" {
@@ -89,6 +76,13 @@ func TestContract(t *testing.T) {
 		"command text": {Kind: "command", Run: []string{"printf", `\377\376`}},
 		"all":          {Kind: "all", Of: []schedule.Spec{file("there", "exists"), file("not", "missing")}},
 		"any":          {Kind: "any", Of: []schedule.Spec{file("there", "missing"), file("there", "changed")}},
+		"http":         {Kind: "http", URL: server.URL},
+		"http select":  {Kind: "http", URL: server.URL, Select: "$.state"},
+		"http status":  {Kind: "http", URL: server.URL, Status: 200},
+		"expr":         {Kind: "expr", Expr: "full > 90"},
+		"expr no":      {Kind: "expr", Expr: "full > 99 and year > 2000"},
+		"idle":         {Kind: "idle", After: time.Hour},
+		"any of kinds": {Kind: "any", Of: []schedule.Spec{{Kind: "http", URL: server.URL}, {Kind: "expr", Expr: "full < 1"}, {Kind: "idle", After: time.Hour}}},
 		"all watching": {Kind: "all", Of: []schedule.Spec{file("there", "exists"), file("there", "grows")}},
 	}
 	for _, test := range schedule.FileTests {
@@ -99,12 +93,27 @@ func TestContract(t *testing.T) {
 	for name, spec := range specs {
 		t.Run(name, func(t *testing.T) {
 			for _, confined := range []bool{false, true} {
-				if confined && spec.Kind == "command" {
+				env.Confined = confined
+				if confined && operators(spec) {
 					continue
 				}
-				contract(t, build(t, spec, condition.Env{Dir: dir, Confined: confined}))
+				c := build(t, spec, env)
+				conditiontest.Contract(t, c)
+				if spec.Test == "changed" || spec.Test == "grows" || spec.Kind == "http" && spec.Status == 0 {
+					conditiontest.Watches(t, c)
+				}
 			}
 		})
+	}
+	env.Confined = false
+	for name, spec := range map[string]schedule.Spec{
+		"command": {Kind: "command", Run: []string{"sleep", "300"}},
+		"flood":   {Kind: "command", Run: []string{"yes"}},
+		"http":    {Kind: "http", URL: server.URL + "/hangs"},
+		"expr":    {Kind: "expr", Expr: "hangs > 1"},
+		"all":     {Kind: "all", Of: []schedule.Spec{file("there", "exists"), {Kind: "http", URL: server.URL + "/hangs"}}},
+	} {
+		t.Run(name+" hangs", func(t *testing.T) { conditiontest.Hangs(t, build(t, spec, env)) })
 	}
 }
 
@@ -134,19 +143,6 @@ func TestCommands(t *testing.T) {
 		}
 		if err != nil || found.True != test.is || len(found.Evidence) > schedule.MaxEvidence || !utf8.ValidString(found.Evidence) {
 			t.Errorf("%q: %v, error %v, %d bytes of evidence", test.run, found.True, err, len(found.Evidence))
-		}
-	}
-}
-
-// TestCommandOutOfTime runs programs that never end by themselves, one of them flooding.
-func TestCommandOutOfTime(t *testing.T) {
-	for _, argv := range [][]string{{"sleep", "300"}, {"yes"}} {
-		c := build(t, schedule.Spec{Kind: "command", Run: argv}, condition.Env{Dir: t.TempDir()})
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		_, err := c.Check(ctx, "")
-		cancel()
-		if err == nil || !strings.Contains(err.Error(), "too long") {
-			t.Errorf("%q: %v", argv, err)
 		}
 	}
 }
@@ -282,15 +278,29 @@ func TestCombined(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for says, spec := range map[string]schedule.Spec{
-		"no condition, no wake":              {},
-		"http is not available":              {Kind: "http", URL: "https://example.com"},
-		"expr is not available":              {Kind: "expr", Expr: "1 > 0"},
-		"idle is not available":              {Kind: "idle", After: time.Hour},
-		"heartbeat.condition.of[0]":          {Kind: "all", Of: []schedule.Spec{{Kind: "idle", After: time.Hour}}},
-		"heartbeat.condition.kind: \"moon\"": {Kind: "moon"},
+		"no condition, no wake":               {},
+		"idle cannot be used here":            {Kind: "idle", After: time.Hour},
+		"heartbeat.condition.of[0]":           {Kind: "all", Of: []schedule.Spec{{Kind: "idle", After: time.Hour}}},
+		"heartbeat.condition.kind: \"moon\"":  {Kind: "moon"},
+		"heartbeat.condition.url: must hold":  {Kind: "http", URL: "https://ann:secret@example.com"},
+		"heartbeat.condition.url: cannot":     {Kind: "http", URL: "https://"},
+		"heartbeat.condition.select: it is":   {Kind: "http", URL: "https://example.com", Select: "a..b"},
+		"heartbeat.condition.status: is no":   {Kind: "http", URL: "https://example.com", Status: 20},
+		"the name \"disk\" is not known":      {Kind: "expr", Expr: "disk > 1"},
+		"heartbeat.condition.expr: in line 1": {Kind: "expr", Expr: "hour >"},
+		"is longer than 2000 bytes":           {Kind: "expr", Expr: "true or " + strings.Repeat("true or ", 300) + "true"},
 	} {
 		if _, err := condition.New(spec, condition.Env{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: error %v, want %q", spec, err, says)
+		}
+	}
+	for _, spec := range []schedule.Spec{{Kind: "http", URL: "http://127.0.0.1"}, {Kind: "expr", Expr: "load > 1"}} {
+		gauges, err := condition.NewGauges([]condition.Gauge{{Name: "load", Run: []string{"echo", "1"}}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := condition.New(spec, condition.Env{Confined: true, Gauges: gauges}); err == nil {
+			t.Errorf("%+v was accepted of somebody who is not the operator", spec)
 		}
 	}
 }

@@ -26,9 +26,10 @@ func check(c *Config, at *place, f *faults) {
 	}
 	checkTools(c, at.key("tools"), f)
 	checkFetch(c, at.key("fetch"), f)
+	gauges := checkGauges(c, at.key("gauge"), f)
 	names = map[string]*place{}
 	for i := range c.Heartbeats {
-		checkHeartbeat(c.Heartbeats[i], at.key("heartbeat").item(i), names, f)
+		checkHeartbeat(c.Heartbeats[i], gauges, at.key("heartbeat").item(i), names, f)
 	}
 }
 

@@ -227,7 +227,7 @@ type Condition struct {
 type Gauge struct {
 	Name  string   `toml:"name"`
 	Run   []string `toml:"run"`
-	Every Duration `toml:"every" above:"0"`
+	Every Duration `toml:"every" above:"0"` // how long a reading stays good
 }
 
 // Attention is each person's budget for unasked messages.
@@ -306,6 +306,8 @@ func newFallback() Model {
 	fallback.Provider = ""
 	return fallback
 }
+
+func newGauge() Gauge { return Gauge{Every: Duration(time.Minute)} }
 
 func newHook() Hook { return Hook{Timeout: Duration(hook.DefaultTimeout)} }
 

@@ -179,6 +179,8 @@ func fresh(element reflect.Type) reflect.Value {
 		*target = newCommand()
 	case *Model:
 		*target = newFallback()
+	case *Gauge:
+		*target = newGauge()
 	case *Hook:
 		*target = newHook()
 	case *Heartbeat:

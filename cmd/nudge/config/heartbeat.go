@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -18,7 +19,7 @@ import (
 
 // checkHeartbeat holds a heartbeat against the rules of this file, and then against those of the schedule itself, so
 // that none gets past that the clock would refuse.
-func checkHeartbeat(h Heartbeat, at *place, names map[string]*place, f *faults) {
+func checkHeartbeat(h Heartbeat, gauges *condition.Gauges, at *place, names map[string]*place, f *faults) {
 	checkName(h.Name, at, "heartbeat.name", names, f)
 	checkTimes(h, at, f)
 	if strings.TrimSpace(h.Prompt) == "" {
@@ -43,11 +44,52 @@ func checkHeartbeat(h Heartbeat, at *place, names map[string]*place, f *faults) 
 		err = beat.Validate()
 	}
 	if err == nil {
-		_, err = condition.New(beat.Condition, condition.Env{})
+		_, err = condition.New(beat.Condition, condition.Env{Zone: beat.Zone, Gauges: gauges, Silent: always})
 	}
 	if err != nil {
 		f.refused(at, "heartbeat", err)
 	}
+}
+
+// always is for how long people are silent who are not asked.
+func always(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+// checkGauges holds the gauges against the rules of this file, and then against those of the conditions that read them. It
+// gives those that could be read.
+func checkGauges(c *Config, at *place, f *faults) *condition.Gauges {
+	names := map[string]*place{}
+	var sound []condition.Gauge
+	for i, g := range c.Gauges {
+		here, before := at.item(i), len(f.list)
+		checkName(g.Name, here, "gauge.name", names, f)
+		checkRun(g.Run, here, "gauge.run", f)
+		if len(f.list) > before {
+			continue
+		}
+		if _, err := condition.NewGauges([]condition.Gauge{g.read()}, ""); err != nil {
+			f.refused(here, "gauge", err)
+			continue
+		}
+		sound = append(sound, g.read())
+	}
+	gauges, err := condition.NewGauges(sound, "")
+	if err != nil { // each alone was right
+		f.refused(at, "gauge", err)
+	}
+	return gauges
+}
+
+func (g Gauge) read() condition.Gauge {
+	return condition.Gauge{Name: g.Name, Run: g.Run, Every: g.Every.Std()}
+}
+
+// Measured are the gauges as conditions read them.
+func (c Config) Measured() []condition.Gauge {
+	var list []condition.Gauge
+	for _, g := range c.Gauges {
+		list = append(list, g.read())
+	}
+	return list
 }
 
 // checkTimes wants a zone that is known and times that come.
@@ -197,6 +239,18 @@ func checkCondition(c *Condition, at *place, key string, f *faults) {
 		checkRun(c.Run, at, key+".run", f)
 	case "file":
 		checkFile(c, at, key, f)
+	case "http":
+		if c.URL == "" {
+			f.add(at.key("url"), key+".url", "is needed: the address to look at")
+		}
+	case "expr":
+		if c.Expr == "" {
+			f.add(at.key("expr"), key+".expr", `is needed: what must be true, such as "weekday == 'Monday' and load > 4"`)
+		}
+	case "idle":
+		if c.After == 0 && !at.has("after") {
+			f.add(at.key("after"), key+".after", `is needed: for how long nobody spoke, such as "24h"`)
+		}
 	case "all", "any":
 		if len(c.Of) == 0 {
 			f.add(at.key("of"), key+".of", "is needed: the list of conditions")

@@ -17,12 +17,8 @@ var unavailable = []struct {
 	{key: "skills", write: "[skills]"},
 	{key: "subagent", write: "[[subagent]]"},
 	{key: "attention", write: "[attention]"},
-	{key: "gauge", write: "[[gauge]]"},
 	{key: "store.kind", value: "postgres", write: `store.kind = "postgres"`},
 	{key: "store.url_env", write: "store.url_env"},
-	{key: "heartbeat.condition.kind", value: "http", write: `heartbeat.condition.kind = "http"`},
-	{key: "heartbeat.condition.kind", value: "expr", write: `heartbeat.condition.kind = "expr"`},
-	{key: "heartbeat.condition.kind", value: "idle", write: `heartbeat.condition.kind = "idle"`},
 }
 
 // fixed lists the tables that do nothing in this version. Their keys may be written with their defaults, which ask for
