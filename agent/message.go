@@ -68,5 +68,6 @@ type Note struct {
 	Heartbeat string `json:"heartbeat,omitempty"` // "" when none told it
 	Text      string `json:"text"`
 	Evidence  string `json:"evidence,omitempty"`
-	Card      string `json:"card,omitempty"` // by whose id the person can say what they make of it
+	Card      string `json:"card,omitempty"`   // by whose id the person can say what they make of it
+	Digest    bool   `json:"digest,omitempty"` // the text is a digest of what was held back; Evidence is what of it checks saw
 }

@@ -53,4 +53,8 @@ type Wake struct {
 	Route     string    `json:"route"`           // the conversation in which the person is told
 	Tools     []string  `json:"tools,omitempty"` // offered besides the read-only ones
 	Tick      time.Time `json:"tick,omitzero"`   // for which the heartbeat was due
+	// BreakQuiet says that what the run calls urgent may be said in the person's quiet hours.
+	BreakQuiet bool `json:"break_quiet,omitempty"`
+	// Text is the heartbeat's fixed words: they are said as they are, and no turn begins.
+	Text string `json:"text,omitempty"`
 }

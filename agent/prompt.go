@@ -54,7 +54,10 @@ func (w Wake) words(at string, told string) string {
 
 // words is what the person's own session reads of what a heartbeat told them.
 func (n Note) words() string {
-	if n.Heartbeat == "" {
+	switch {
+	case n.Digest:
+		return fmt.Sprintf("[the person was told in one message what had been held back from them; what checks saw in it is data: %q]", n.Text)
+	case n.Heartbeat == "":
 		return "[" + n.Text + "]"
 	}
 	if n.Evidence == "" {

@@ -371,7 +371,7 @@ func (p program) config(s *stage) agent.Config {
 			c.Tools = append(c.Tools, s.tool(tool))
 		}
 	}
-	c.Tools = append(c.Tools, s.tool(notify.New(s.store)))
+	c.Tools = append(c.Tools, s.tool(notify.Voice{Store: s.store}.Tool()))
 	if p.hooked {
 		for _, at := range []agent.HookPoint{agent.BeforeStep, agent.BeforeModel, agent.BeforeTool, agent.AfterTool, agent.AfterStep} {
 			c.Hooks = append(c.Hooks, s.hook(at))

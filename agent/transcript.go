@@ -46,7 +46,7 @@ func shown(e entry) (Reply, bool) {
 		}
 		return r, e.Provenance == Human
 	case *notedEntry:
-		return Reply{Kind: Notify, ID: e.Note.Card, Heartbeat: e.Heartbeat, Text: e.Note.Text}, e.Heartbeat != ""
+		return Reply{Kind: Notify, ID: e.Note.Card, Heartbeat: e.Heartbeat, Text: e.Note.Text}, e.Heartbeat != "" || e.Digest
 	case *modelCallEntry:
 		kind := Final
 		if len(e.Calls) > 0 {

@@ -31,7 +31,7 @@ func tellOnce(req model.Request) model.Answer {
 func wakeWorld(t *testing.T, script agenttest.Script, tools ...agent.Tool) (*agenttest.World, *agenttest.Model) {
 	t.Helper()
 	w, m := fresh(t, script, tools...)
-	w.Config.Tools = append(w.Config.Tools, notify.New(w.Config.Store))
+	w.Config.Tools = append(w.Config.Tools, notify.Voice{Store: w.Config.Store}.Tool())
 	w.Restart()
 	return w, m
 }

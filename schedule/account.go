@@ -174,7 +174,7 @@ func (j Joined) attention(tx memory.Tx, now time.Time) error {
 			return err
 		}
 		both.join(a)
-		if err := tx.Table(tableAttention).Delete(was); err != nil {
+		if err := errors.Join(tx.Table(tableAttention).Delete(was), moveDigest(tx, was, j.Person)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +16,12 @@ const tableAttention = "attention"
 // Attention is one person's budget for unasked messages. Its methods decide and never look at a clock. Who has said
 // nothing about it has a zero one, and no row.
 type Attention struct {
-	Snoozed time.Time         `json:"snoozed,omitzero"` // they are not spoken to unasked before it
-	Tastes  map[string]*Taste `json:"tastes,omitempty"` // by heartbeat
+	Snoozed  time.Time         `json:"snoozed,omitzero"`   // they are not spoken to unasked before it
+	Tastes   map[string]*Taste `json:"tastes,omitempty"`   // by heartbeat
+	Day      string            `json:"day,omitempty"`      // the date on their clocks to which Said belongs
+	Said     int               `json:"said,omitempty"`     // what was said to them unasked on that date
+	Withheld []Withheld        `json:"withheld,omitempty"` // what the next digest tells, in the order in which it was held back
+	More     int               `json:"more,omitempty"`     // what there was no more room for in it
 }
 
 // Taste is what a person makes of one heartbeat.
@@ -27,6 +32,8 @@ type Taste struct {
 	Less    int           `json:"less,omitempty"`   // the steps of that which are in force; useful takes one back
 	First   time.Duration `json:"first,omitempty"`  // the cool-down of the first step; it doubles with each more
 	Woke    time.Time     `json:"woke,omitzero"`    // the tick that last woke them; the cool-down counts from it
+	Told    int           `json:"told,omitempty"`   // how often it told them something
+	Heard   string        `json:"heard,omitempty"`  // the episode of which it told them last
 	// Withheld is the episode of which something was not said, since they had snoozed when it was to be.
 	Withheld string `json:"withheld,omitempty"`
 }
@@ -80,23 +87,41 @@ func (a *Attention) taste(heartbeat string) *Taste {
 	return a.Tastes[heartbeat]
 }
 
+// Reason is what holds something back.
+type Reason string
+
+// The reasons.
+const (
+	BySnooze Reason = "snooze" // the person wants to be left alone: not even a check is made, and what is true when it ends comes then
+	ByLess   Reason = "less"   // they asked for less of the heartbeat: it comes with the first tick after its cool-down
+	InQuiet  Reason = "quiet"  // it is their quiet hours: the digest tells of it
+	AtCap    Reason = "cap"    // enough was said on that date: the digest tells of it
+)
+
 // Hold is why a person must not be spoken to unasked, and until when. The zero value holds nothing back.
 type Hold struct {
 	Until time.Time
-	// Snoozed says that the person wants to be left alone: not even a check is made for them, and what was held back comes
-	// when the hold ends. Otherwise it is a cool-down, and comes with the first tick after that.
-	Snoozed bool
+	By    Reason
 }
 
 // Holds reports whether anything is held back.
 func (h Hold) Holds() bool { return !h.Until.IsZero() }
 
+// digested reports whether the digest tells of what is held back.
+func (h Hold) digested() bool { return h.By == InQuiet || h.By == AtCap }
+
 // in says the hold in the words of an outcome, on the clocks of a zone.
 func (h Hold) in(zone *time.Location) string {
-	if h.Snoozed {
-		return "snoozed until " + inWords(h.Until.In(zone))
+	until := inWords(h.Until.In(zone))
+	switch h.By {
+	case BySnooze:
+		return "snoozed until " + until
+	case InQuiet:
+		return "quiet hours until " + until
+	case AtCap:
+		return "has heard as much as the daily cap allows, until " + until
 	}
-	return "asked for less of this, and is let be until " + inWords(h.Until.In(zone))
+	return "asked for less of this, and is let be until " + until
 }
 
 // SnoozedBy gives the end of the snooze that keeps a heartbeat from speaking to the person now; zero when none does.
@@ -111,14 +136,22 @@ func (a Attention) SnoozedBy(heartbeat string, now time.Time) time.Time {
 	return until
 }
 
+// heard is the episode of a heartbeat of which it told the person last.
+func (a Attention) heard(heartbeat string) string {
+	if taste := a.Tastes[heartbeat]; taste != nil {
+		return taste.Heard
+	}
+	return ""
+}
+
 // Hold decides whether a heartbeat may wake the person at a tick that is due at one instant and taken at another.
 func (a Attention) Hold(heartbeat string, tick, now time.Time) Hold {
 	if until := a.SnoozedBy(heartbeat, now); !until.IsZero() {
-		return Hold{Until: until, Snoozed: true}
+		return Hold{Until: until, By: BySnooze}
 	}
 	taste := a.Tastes[heartbeat]
 	if cooldown := taste.Cooldown(); cooldown > 0 && tick.Before(taste.Woke.Add(cooldown)) {
-		return Hold{Until: taste.Woke.Add(cooldown)}
+		return Hold{Until: taste.Woke.Add(cooldown), By: ByLess}
 	}
 	return Hold{}
 }
@@ -127,7 +160,7 @@ func (a Attention) Hold(heartbeat string, tick, now time.Time) Hold {
 // and "useful 2 times"; none when they said nothing. Instants stand on the clocks of a zone.
 func (a Attention) About(heartbeat string, now time.Time, zone *time.Location) (parts []string) {
 	if until := a.SnoozedBy(heartbeat, now); !until.IsZero() {
-		parts = append(parts, Hold{Until: until, Snoozed: true}.in(zone))
+		parts = append(parts, Hold{Until: until, By: BySnooze}.in(zone))
 	}
 	taste := a.Tastes[heartbeat]
 	if cooldown := taste.Cooldown(); cooldown > 0 {
@@ -180,10 +213,18 @@ func (a *Attention) tidy(now time.Time) {
 			delete(a.Tastes, heartbeat)
 		}
 	}
+	if a.Day < now.UTC().AddDate(0, 0, -2).Format(time.DateOnly) { // it is over in every zone
+		a.Day, a.Said = "", 0
+	}
+}
+
+// empty reports whether nothing is kept of the person.
+func (a Attention) empty() bool {
+	return a.Snoozed.IsZero() && len(a.Tastes) == 0 && a.Said == 0 && len(a.Withheld) == 0
 }
 
 // join takes in what the same person said with another account: a snooze lasts until the later end, and of a heartbeat the
-// greater wish to be let be holds.
+// greater wish to be let be holds. What was said to one was said to the other.
 func (a *Attention) join(other Attention) {
 	a.Snoozed = latest(a.Snoozed, other.Snoozed)
 	for heartbeat, said := range other.Tastes {
@@ -197,10 +238,22 @@ func (a *Attention) join(other Attention) {
 		taste.Snoozed, taste.Woke = latest(taste.Snoozed, said.Snoozed), latest(taste.Woke, said.Woke)
 		taste.Useful += said.Useful
 		taste.Asked += said.Asked
+		taste.Told += said.Told
+		taste.Heard = cmp.Or(taste.Heard, said.Heard)
 		if said.Withheld != "" {
 			taste.Withheld = said.Withheld
 		}
 	}
+	switch {
+	case a.Day == other.Day:
+		a.Said += other.Said
+	case a.Day < other.Day:
+		a.Day, a.Said = other.Day, other.Said
+	}
+	for _, w := range other.Withheld {
+		a.withhold(w)
+	}
+	a.More += other.More
 }
 
 func latest(one, other time.Time) time.Time {
@@ -237,7 +290,7 @@ func (a Attention) save(tx memory.Tx, account string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if a.Snoozed.IsZero() && len(a.Tastes) == 0 {
+	if a.empty() {
 		err = tx.Table(tableAttention).Delete(person)
 	} else {
 		err = putJSON(tx.Table(tableAttention), person, a)

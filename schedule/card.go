@@ -164,14 +164,14 @@ func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
 		return removed, err
 	}
 	a, err := LoadAttention(tx, person)
-	if err == nil && (!a.Snoozed.IsZero() || len(a.Tastes) > 0) {
+	if err == nil && !a.empty() {
 		removed++
 	}
 	of, err2 := PersonOf(tx, person)
 	if err = errors.Join(err, err2); err != nil {
 		return removed, err
 	}
-	return removed, tx.Table(tableAttention).Delete(of)
+	return removed, errors.Join(tx.Table(tableAttention).Delete(of), tx.Due().Remove(DigestPrefix+of))
 }
 
 // The errors of [Judge], besides [ErrSpan]. Nothing is changed by a call that returns one.

@@ -14,7 +14,8 @@ import (
 // Check looks whether everything that is kept of heartbeats agrees, and calls report with each problem: one line that
 // says what is wrong, what follows from it and what to do. A heartbeat that is neither paused nor ended must have a due
 // row for each zone in which it has a tick to come, and no row may be of another; outcomes must be as many as were counted.
-// What people said of being spoken to must be readable, and of cards that bear their own names.
+// What people said of being spoken to must be readable, and of cards that bear their own names; a digest that has something
+// to tell must have a due row.
 // The error is of reading: the store's.
 func Check(tx memory.Tx, report func(problem string)) error {
 	c := checking{tx: tx, report: report, beats: map[string]Heartbeat{}, states: map[string]*State{}, due: map[string]bool{}}
@@ -163,7 +164,11 @@ func (c *checking) attention() error {
 				c.problem("what %q said of heartbeat %q makes no sense; say so once more on a message of it", person, heartbeat)
 			}
 		}
-		return nil
+		_, due, err := c.tx.Due().Get(DigestPrefix + person)
+		if err == nil && len(a.Withheld) > 0 && !due {
+			c.problem("what was held back from %q has no time at which it is told; it comes with what is held back next", person)
+		}
+		return err
 	})
 }
 

@@ -62,6 +62,8 @@ type Config struct {
 	// Only, if set, says whom this clock serves. Other people are left out, and a heartbeat's due row of whose
 	// people none is left stays as it is.
 	Only func(person string) bool
+	// Budget bounds what is said to each person unasked. Ticks that it holds back wake nobody.
+	Budget Budget
 	// Alarm, if set, tells the owners of a heartbeat in trouble, in one sentence.
 	Alarm func(ctx context.Context, heartbeat, text string)
 	// Workers is how many conditions are checked at once; 0 means 16.

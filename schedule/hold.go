@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -10,9 +10,10 @@ import (
 	"nudge/memory"
 )
 
-// What people said of being spoken to bounds whom a tick wakes: those who have snoozed are passed over before the condition
-// is checked, those who asked for less after it. For whom all of a tick is passed over, the condition's state is not moved
-// on. Where others were woken, it is, and who was held back is owed.
+// What people said of being spoken to, and their budget, bound whom a tick wakes: those who have snoozed are passed over
+// before the condition is checked; those who asked for less, whose quiet hours it is or whose cap is reached after it. For whom
+// all of a tick is passed over, the condition's state is not moved on. Where others were woken, it is, and who was held back
+// is owed. The digest tells of quiet hours and caps.
 
 const unreadable = "nobody was woken: what people said of being spoken to could not be read"
 
@@ -20,6 +21,8 @@ const unreadable = "nobody was woken: what people said of being spoken to could 
 type held struct {
 	person string
 	Hold
+	zone  *time.Location // of their own clocks, by which a budget goes
+	heard string         // the episode of the heartbeat of which they heard last
 }
 
 // allSnoozed gives the snoozes of the tick's people if each of them has one. It looks no further than the first who has
@@ -37,7 +40,7 @@ func (c *Clock) allSnoozed(ctx context.Context, t *tick) (all []held, err error)
 				all = nil
 				return nil
 			}
-			all = append(all, held{person, Hold{Until: until, Snoozed: true}})
+			all = append(all, held{person: person, Hold: Hold{Until: until, By: BySnooze}})
 		}
 		return nil
 	})
@@ -46,6 +49,7 @@ func (c *Clock) allSnoozed(ctx context.Context, t *tick) (all []held, err error)
 
 // free parts people into those who may be woken and those who must not be.
 func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []string, back []held, err error) {
+	zones := c.zonesOf(people)
 	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
 		free, back = nil, nil
 		for _, person := range people {
@@ -53,8 +57,12 @@ func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []stri
 			if err != nil {
 				return err
 			}
-			if hold := a.Hold(t.heartbeat.Name, t.at, c.wall()); hold.Holds() {
-				back = append(back, held{person, hold})
+			hold := a.Hold(t.heartbeat.Name, t.at, c.wall())
+			if !hold.Holds() {
+				hold = c.config.Budget.Hold(a, c.wall(), zones[person], t.heartbeat.BreakQuiet)
+			}
+			if hold.Holds() {
+				back = append(back, held{person, hold, zones[person], a.heard(t.heartbeat.Name)})
 			} else {
 				free = append(free, person)
 			}
@@ -62,6 +70,21 @@ func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []stri
 		return nil
 	})
 	return free, back, c.unread(ctx, t, err)
+}
+
+// zonesOf gives the zones of people's own clocks, which only a budget asks for.
+func (c *Clock) zonesOf(people []string) map[string]*time.Location {
+	zones := map[string]*time.Location{}
+	for _, person := range people {
+		zones[person] = time.UTC
+		if c.config.Zone == nil || !c.config.Budget.bounds() {
+			continue
+		}
+		if zone, err := loadZone(c.config.Zone(person)); err == nil {
+			zones[person] = zone
+		}
+	}
+	return zones
 }
 
 func (c *Clock) unread(ctx context.Context, t *tick, err error) error {
@@ -89,12 +112,64 @@ func (t *tick) owes(f Finding, now time.Time) bool {
 
 // passOver is the verdict of a tick all of whose people are held back: nothing that is remembered of the condition changes.
 func (t *tick) passOver(all []held) verdict {
-	v := verdict{word: Slept, reason: clip(t.inWords(all), maxReason), held: firstSnooze(all)}
+	v := verdict{word: holdWord(all), reason: clip(t.inWords(all), maxReason), held: firstSnooze(all)}
 	if t.heartbeat.Condition.Always() {
 		// It has no state that would bring the tick back.
 		v.change = func(z *Zone, _ []string) []string { z.owe(snoozing(all)); return nil }
 	}
 	return v
+}
+
+// holdWord is the outcome of a tick all of whose people are held back: that of the one reason, if it is one.
+func holdWord(all []held) string {
+	for _, h := range all {
+		if h.By != all[0].By {
+			return Slept
+		}
+	}
+	switch all[0].By {
+	case InQuiet:
+		return Quieted
+	case AtCap:
+		return Capped
+	}
+	return Slept
+}
+
+// digested notes for the digest what a tick would have woken people for who are held back, unless they have heard of it.
+func (v *verdict) digested(t *tick, back []held, f Finding) {
+	for _, h := range back {
+		if !h.digested() || h.heard == t.before.Episode {
+			continue
+		}
+		w := Withheld{Heartbeat: t.heartbeat.Name, Episode: t.before.Episode, Text: f.Evidence, Seen: f.Evidence != "", By: h.By, First: t.at, Last: t.at, Count: 1}
+		if w.Text == "" {
+			w.Text = t.heartbeat.Prompt
+		}
+		v.withheld = append(v.withheld, withholding{h.person, h.zone, w})
+	}
+}
+
+// withholding is something that a tick puts into the digest of a person in a zone.
+type withholding struct {
+	person string
+	zone   *time.Location
+	Withheld
+}
+
+// noteWithheld puts what the tick held back into the digests of its people.
+func (c *Clock) noteWithheld(tx memory.Tx, v verdict) error {
+	for _, w := range v.withheld {
+		a, err := LoadAttention(tx, w.person)
+		if err != nil {
+			return err
+		}
+		a.withhold(w.Withheld)
+		if err := errors.Join(a.save(tx, w.person, c.wall()), c.config.Budget.placeDigest(tx, w.person, w.zone, c.wall())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inWords says who is held back, and until when.
@@ -106,6 +181,9 @@ func (t *tick) inWords(all []held) string {
 	var words []string
 	for _, h := range all {
 		said := h.in(zone)
+		if h.digested() {
+			said = h.in(h.zone)
+		}
 		if t.size > 1 {
 			said = h.person + " " + said
 		}
@@ -117,7 +195,7 @@ func (t *tick) inWords(all []held) string {
 // firstSnooze is when the first of the snoozes ends; zero when there is none.
 func firstSnooze(all []held) (first time.Time) {
 	for _, h := range all {
-		if h.Snoozed {
+		if h.By == BySnooze {
 			first = earlier(first, h.Until)
 		}
 	}
@@ -134,7 +212,7 @@ func earlier(a, b time.Time) time.Time {
 
 func snoozing(all []held) (people []string) {
 	for _, h := range all {
-		if h.Snoozed {
+		if h.By == BySnooze {
 			people = append(people, h.person)
 		}
 	}
@@ -198,21 +276,4 @@ func (t *tick) noteWoken(tx memory.Tx, v verdict, now time.Time) (silenced []str
 		}
 	}
 	return silenced, first, nil
-}
-
-// Withhold decides whether a run that a heartbeat woke may still say something to the person, who may have snoozed since.
-// If not, it gives until when, and the same transaction notes that what the episode is about is to come then.
-func Withhold(tx memory.Tx, person, heartbeat, episode string, now time.Time) (until time.Time, err error) {
-	a, err := LoadAttention(tx, person)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if until = a.SnoozedBy(heartbeat, now); until.IsZero() {
-		return time.Time{}, nil
-	}
-	a.taste(heartbeat).Withheld = episode
-	if err := a.save(tx, person, now); err != nil {
-		return time.Time{}, fmt.Errorf("hold back what heartbeat %s would say: %w", heartbeat, err)
-	}
-	return until, nil
 }

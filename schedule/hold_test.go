@@ -303,9 +303,9 @@ func TestASnoozeDuringARun(t *testing.T) {
 							}
 						}
 						err := r.store.Update(ctx, func(tx memory.Tx) error {
-							until, err := Withhold(tx, w.Person, w.Heartbeat, w.Episode, r.now())
-							if held := !until.IsZero(); held != (w.Person == ann && r.woken("daily")[ann] == 1) {
-								t.Errorf("%s: held back until %s", w.Person, until)
+							hold, err := Budget{}.Admit(tx, Unasked{Person: w.Person, Zone: time.UTC, Heartbeat: w.Heartbeat, Episode: w.Episode}, r.now())
+							if hold.Holds() != (w.Person == ann && r.woken("daily")[ann] == 1) {
+								t.Errorf("%s: held back until %s", w.Person, hold.Until)
 							}
 							return err
 						})
@@ -332,7 +332,7 @@ func TestASnoozeDuringARun(t *testing.T) {
 					r.expect("woken when the snooze ends", r.woken("daily"), want)
 					r.pass(6 * time.Hour)
 					r.expect("woken later that day", r.woken("daily"), want)
-					if a := r.attention(ann); len(a.Tastes) > 0 {
+					if a := r.attention(ann); a.Tastes["daily"].Withheld != "" {
 						t.Errorf("left: %+v", a.Tastes["daily"])
 					}
 					r.stop()

@@ -7,7 +7,9 @@
 // reason, and [Why] tells them.
 //
 // What heartbeats told is a [Card] each, of which its person can say what they make of it ([Judge]). That is their
-// [Attention], which bounds whom a tick wakes: nobody who has snoozed, and who asked for less of a heartbeat less often.
+// [Attention], which bounds whom a tick wakes: nobody who has snoozed, and who asked for less of a heartbeat less often. A
+// [Budget] bounds all that is said to each person unasked, by quiet hours and a daily cap; what these hold back is told once,
+// in a digest ([Budget.TakeDigest]).
 //
 // Start with [Heartbeat], [ParseCron] and [NewClock]. Package condition builds the conditions, package process runs
 // their commands. This package knows people only by their names and never what a wake does.

@@ -14,6 +14,8 @@ const (
 	Slept   = "slept"   // nobody was woken, for a reason
 	Woke    = "woke"    // somebody was woken and all woken runs ended well
 	Dropped = "dropped" // the tick before was still going on
+	Quieted = "quiet"   // nobody was woken, since it was their quiet hours
+	Capped  = "capped"  // nobody was woken, since their daily cap was reached
 	Failed  = "failed"  // the check or a woken run failed
 	Unknown = "unknown" // the program stopped before the tick was over
 )
@@ -32,7 +34,7 @@ const (
 type Outcome struct {
 	Tick   time.Time `json:"tick"` // the instant for which it was due
 	Zone   string    `json:"zone,omitempty"`
-	Word   string    `json:"word"` // [Slept], [Woke], [Dropped], [Failed] or [Unknown]
+	Word   string    `json:"word"` // one of the words above, such as [Slept]
 	Reason string    `json:"reason"`
 }
 

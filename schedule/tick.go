@@ -29,6 +29,8 @@ type verdict struct {
 	wakes  bool      // somebody was woken
 	well   []string  // whose runs ended well
 	held   time.Time // when the first snooze ends for which somebody was passed over; zero when none was
+	// withheld is what the digests of people who were held back shall tell.
+	withheld []withholding
 	// change changes what is remembered and gives what the owners must hear; it may be nil. silenced are those of well who
 	// were not told what they should have been.
 	change func(z *Zone, silenced []string) []string
@@ -81,10 +83,14 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 		return verdict{word: Failed, reason: unreadable}
 	case len(free) == 0 && len(back) > 0:
 		v := t.passOver(back)
+		v.digested(t, back, f)
 		owe := v.change
 		v.change = func(z *Zone, _ []string) []string {
 			if owe != nil {
 				owe(z, nil)
+			}
+			if wake && len(v.withheld) > 0 && !t.heartbeat.Condition.Always() {
+				z.keepEpisode(t.before)
 			}
 			return z.slept(f)
 		}
@@ -96,7 +102,9 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 		}
 	}
 	runs := c.wakeAll(ctx, t, free, f)
-	return t.sumUp(round{finding: f, runs: runs, back: back, owed: !wake, stopped: ctx.Err() != nil, at: c.wall()})
+	v := t.sumUp(round{finding: f, runs: runs, back: back, owed: !wake, stopped: ctx.Err() != nil, at: c.wall()})
+	v.digested(t, back, f)
+	return v
 }
 
 // check looks once, within the condition's time, as one of a bounded number of checks.
@@ -235,6 +243,11 @@ func (z *Zone) open(spec Spec, f Finding, at time.Time, retry bool) {
 		z.Episode, z.Done = at.Format(time.RFC3339Nano), nil
 	}
 	z.Pending, z.Found = true, f.State
+}
+
+// keepEpisode lets the episode that was opened go on, though nobody was woken: what the digest tells of it is not told again.
+func (z *Zone) keepEpisode(opened Zone) {
+	z.Episode, z.Pending, z.Found = opened.Episode, opened.Pending, opened.Found
 }
 
 // run is how one person's run ended.
@@ -409,8 +422,10 @@ func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
 	ctx = context.WithoutCancel(ctx)
 	var said []string
 	err := c.config.Store.Update(ctx, func(tx memory.Tx) (err error) {
-		said, err = t.settle(tx, v, c.wall())
-		return err
+		if said, err = t.settle(tx, v, c.wall()); err != nil {
+			return err
+		}
+		return c.noteWithheld(tx, v)
 	})
 	if err != nil {
 		// The claim stays in the store, and the next tick records this one as unknown.
@@ -418,7 +433,7 @@ func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
 		return
 	}
 	c.config.Log.Debug("tick", "heartbeat", t.heartbeat.Name, "zone", t.zone, "outcome", v.word, "reason", v.reason)
-	if v.word == Failed || v.wakes {
+	if v.word == Failed || v.wakes || len(v.withheld) > 0 {
 		c.Look() // a row to try again may stand before all others
 	}
 	for _, text := range said {

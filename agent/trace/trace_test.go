@@ -58,7 +58,7 @@ func tools(store memory.Store) []agent.Tool {
 		time.Sleep(10 * time.Second)
 		return agent.Result{Text: "slowly done"}, ctx.Err()
 	})
-	return []agent.Tool{look, erase, slow, notify.New(store)}
+	return []agent.Tool{look, erase, slow, notify.Voice{Store: store}.Tool()}
 }
 
 // turn plays a turn with everything in it, in a bubble's time, and returns its id.

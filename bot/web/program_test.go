@@ -73,7 +73,7 @@ func (p *program) tools() []agent.Tool {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	tools := append(workspace.Tools(workspace.Config{Dirs: dirs}), run, notify.New(p.store))
+	tools := append(workspace.Tools(workspace.Config{Dirs: dirs}), run, notify.Voice{Store: p.store}.Tool())
 	return append(tools, heartbeat.Tools(heartbeat.Config{Store: p.store, Changed: func() {}})...)
 }
 

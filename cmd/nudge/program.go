@@ -32,6 +32,7 @@ type program struct {
 	dataDir string
 	parts   parts
 	store   memory.Store
+	voice   notify.Voice
 	hub     *bot.Hub
 	agent   *agent.Agent
 	clock   *schedule.Clock
@@ -82,6 +83,11 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	}
 	p := &program{release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}}
 	p.left = sync.NewCond(&p.mu)
+	budget, err := c.Attention.Budget()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.File, err), store.Close(), release())
+	}
+	p.voice = notify.Voice{Store: store, Budget: budget}
 	owners := people(c.Access.Owners)
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
@@ -101,9 +107,11 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err == nil {
 		p.clock = schedule.NewClock(schedule.Config{
 			Store: store, Wake: p.wake, Conditions: p.condition, Zone: p.zone,
-			Only:  func(person string) bool { return p.serves(agent.PersonID(person)) },
-			Alarm: p.alarm, Timers: map[string]func(context.Context, memory.Tx, memory.DueRow) error{agent.TimerPrefix: p.expired},
-			Fired: p.lookAtFired, Log: log,
+			Only:   func(person string) bool { return p.serves(agent.PersonID(person)) },
+			Budget: budget, Alarm: p.alarm, Fired: p.lookAtFired, Log: log,
+			Timers: map[string]func(context.Context, memory.Tx, memory.DueRow) error{
+				agent.TimerPrefix: p.expired, schedule.DigestPrefix: p.digest,
+			},
 		})
 	}
 	if err != nil {
@@ -179,7 +187,7 @@ func (p *program) tools() ([]agent.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.config.File, err)
 	}
-	tools = append(tools, page, notify.New(p.store))
+	tools = append(tools, page, p.voice.Tool())
 	return append(tools, heartbeat.Tools(heartbeat.Config{
 		Store: p.store, Changed: func() { p.clock.Look() },
 	})...), nil
@@ -257,7 +265,7 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		defer cancel()
 	}
 	totals, err := p.agent.Wake(ctx, agent.PersonID(w.Person), agent.Wake{
-		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools, Tick: w.Tick,
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet,
 	})
 	if err != nil {
 		return schedule.Ended{}, err
@@ -341,15 +349,28 @@ func (p *program) alarmed() []agent.PersonID {
 // expired hands a timer that fell due to its session.
 func (p *program) expired(_ context.Context, tx memory.Tx, row memory.DueRow) error {
 	session, err := agent.Expired(tx, row)
-	if err != nil {
-		return err
+	if err == nil {
+		p.hasMail(session)
 	}
+	return err
+}
+
+// digest tells a person what was held back from them.
+func (p *program) digest(_ context.Context, tx memory.Tx, row memory.DueRow) error {
+	session, err := p.voice.Digest(tx, row)
+	if err == nil && session != "" {
+		p.hasMail(session)
+	}
+	return err
+}
+
+// hasMail notes a session to be looked at once what fell due is on disk.
+func (p *program) hasMail(session string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !slices.Contains(p.fired, session) {
 		p.fired = append(p.fired, session)
 	}
-	return nil
 }
 
 func (p *program) lookAtFired() {
@@ -362,6 +383,7 @@ func (p *program) lookAtFired() {
 			p.agent.Look(session)
 		}
 	}
+	p.hub.Outgoing()
 }
 
 // serves reports whether this process serves a person.

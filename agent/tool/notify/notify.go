@@ -1,9 +1,11 @@
-// Package notify is the tool with which a run that a heartbeat woke speaks: its only voice.
+// Package notify says things to people who did not ask: what a run that a heartbeat woke tells them with the tool, its only
+// voice; a heartbeat's fixed words, with no run at all; and the digest of what was held back.
 //
-// What it says is put into the outbox and into the person's own session together with the call's result, in one
-// transaction, so it is said once. Whether it is a repeat is judged by the heartbeat, the key and the episode of the
-// condition, never by the wording. What is said is a card, whose person can say what they make of it. To a person who has
-// snoozed meanwhile nothing is said: it comes when the snooze ends.
+// What is said is put into the outbox and into the person's own session in one transaction, with the call's result where
+// there is one, so it is said once. Whether it is a repeat is judged by the heartbeat, the key and the episode of the
+// condition, never by the wording. It is a card, whose person can say what they make of it. All of it is bounded by the
+// person's attention: to one who has snoozed meanwhile nothing is said, and it comes when the snooze ends; what their quiet
+// hours or their daily cap hold back comes in the digest.
 package notify
 
 import (
@@ -27,8 +29,14 @@ type told struct {
 	At      time.Time `json:"at"`
 }
 
-// New returns the tool.
-func New(store memory.Store) agent.Tool {
+// Voice says things unasked, within a budget. It may be used concurrently.
+type Voice struct {
+	Store  memory.Store
+	Budget schedule.Budget
+}
+
+// Tool returns the tool.
+func (v Voice) Tool() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "notify",
@@ -39,11 +47,11 @@ func New(store memory.Store) agent.Tool {
 			Labels: agent.Labels{WayOut: true},
 			Place:  agent.InHeartbeat,
 		},
-		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) { return run(ctx, store, in) },
+		Run: v.run,
 	}
 }
 
-func run(ctx context.Context, store memory.Store, in agent.Invocation) (agent.Result, error) {
+func (v Voice) run(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 	call := struct{ Text, Urgency, Key string }{Urgency: "normal"}
 	if err := in.Decode(&call); err != nil {
 		return agent.Result{}, err
@@ -51,84 +59,151 @@ func run(ctx context.Context, store memory.Store, in agent.Invocation) (agent.Re
 	if in.Wake == nil {
 		return agent.Result{}, errors.New("nothing is told unasked in a turn that a person began; just answer")
 	}
-	if call.Key == "" {
-		call.Key = in.Wake.Heartbeat
-	}
-	t := telling{in: in, text: call.Text, urgency: call.Urgency, key: call.Key, row: rowKey(in, call.Key)}
-	var session string
-	var snoozed time.Time
-	repeat := false
-	err := store.View(ctx, func(tx memory.Tx) (err error) {
-		if session, err = agent.SessionOf(tx, in.Wake.Route); err != nil {
-			return err
-		}
-		attention, err := schedule.LoadAttention(tx, string(in.Person.ID))
-		if err != nil {
-			return err
-		}
-		snoozed = attention.SnoozedBy(in.Wake.Heartbeat, time.Now())
-		last, found, err := read(tx, t.row)
-		repeat = found && last.Episode == in.Wake.Episode
+	t := newTelling(v.Budget, in.Person, *in.Wake, call.Text, call.Urgency, call.Key)
+	result := agent.Result{Commit: t.commit}
+	err := v.Store.View(ctx, func(tx memory.Tx) (err error) {
+		result.Text, result.Look, err = t.foresee(tx)
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return agent.Result{}, fmt.Errorf("look up what was told: %w", err)
-	case repeat:
-		return agent.Result{Text: fmt.Sprintf("not said: %q was told already and nothing has changed since; end without telling it again", call.Key)}, nil
-	case !snoozed.IsZero():
-		return agent.Result{Text: "not said: the person has just asked to be left alone for a while; you are woken again after that, so end now", Commit: t.commit}, nil
 	}
-	return agent.Result{Text: "said to the person", Look: []string{session}, Commit: t.commit}, nil
+	return result, nil
+}
+
+// Say tells a person what a heartbeat's fixed words are, with no run. It gives the session that has mail then, "" when
+// nothing was said.
+func (v Voice) Say(ctx context.Context, person agent.Person, wake agent.Wake, text string) (session string, err error) {
+	t := newTelling(v.Budget, person, wake, text, "normal", "")
+	err = v.Store.Update(ctx, func(tx memory.Tx) error {
+		if err := t.commit(tx); err != nil || !t.said {
+			return err
+		}
+		session, err = agent.SessionOf(tx, wake.Route)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("say the words of heartbeat %s: %w", wake.Heartbeat, err)
+	}
+	return session, nil
 }
 
 // telling is what is to be told.
 type telling struct {
-	in                 agent.Invocation
+	budget             schedule.Budget
+	person             agent.Person
+	wake               agent.Wake
 	text, urgency, key string
-	row                string
+	said               bool // set by commit
 }
 
-// commit says it, or notes that it is to come when the person's snooze ends. The snooze may have begun since the result was
-// made: not to speak then, and not to lose it, is worth a result that says too much.
-func (t telling) commit(tx memory.Tx) error {
-	now, person, wake := time.Now(), string(t.in.Person.ID), t.in.Wake
-	until, err := schedule.Withhold(tx, person, wake.Heartbeat, wake.Episode, now)
-	if err != nil || !until.IsZero() {
+func newTelling(budget schedule.Budget, person agent.Person, wake agent.Wake, text, urgency, key string) *telling {
+	if key == "" {
+		key = wake.Heartbeat
+	}
+	return &telling{budget: budget, person: person, wake: wake, text: text, urgency: urgency, key: key}
+}
+
+// foresee says what commit will do, for the model, and which session will have mail.
+func (t *telling) foresee(tx memory.Tx) (text string, look []string, err error) {
+	if repeat, err := t.repeats(tx); err != nil || repeat {
+		return fmt.Sprintf("not said: %q was told already and nothing has changed since; end without telling it again", t.key), nil, err
+	}
+	attention, err := schedule.LoadAttention(tx, string(t.person.ID))
+	if err != nil {
+		return "", nil, err
+	}
+	now := time.Now()
+	switch hold := t.budget.Hold(attention, now, zoneOf(t.person), t.breaksQuiet()); {
+	case !attention.SnoozedBy(t.wake.Heartbeat, now).IsZero():
+		return "not said: the person has just asked to be left alone for a while; you are woken again after that, so end now", nil, nil
+	case hold.By == schedule.InQuiet:
+		return "not said: these are the person's quiet hours; it comes in their digest, so end now", nil, nil
+	case hold.Holds():
+		return "not said: the person has heard enough unasked for today; it comes in their digest, so end now", nil, nil
+	}
+	session, err := agent.SessionOf(tx, t.wake.Route)
+	return "said to the person", []string{session}, err
+}
+
+// breaksQuiet reports whether it may be said in quiet hours: what the run calls urgent, if the heartbeat's author allowed it.
+// Fixed words are the author's own.
+func (t *telling) breaksQuiet() bool {
+	return t.wake.BreakQuiet && (t.urgency == "high" || t.wake.Text != "")
+}
+
+// repeats reports whether the same was told, or put into the digest, in this episode.
+func (t *telling) repeats(tx memory.Tx) (bool, error) {
+	row, err := rowKey(tx, t.person.ID, t.wake.Heartbeat, t.key)
+	if err != nil {
+		return false, err
+	}
+	last, found, err := read(tx, row)
+	return found && last.Episode == t.wake.Episode, err
+}
+
+// commit says it, or notes that it is to come later. What holds it back may have begun since the result was made: not to
+// speak then, and not to lose it, is worth a result that says too much.
+func (t *telling) commit(tx memory.Tx) error {
+	t.said = false
+	if repeat, err := t.repeats(tx); err != nil || repeat {
 		return err
 	}
-	data, err := json.Marshal(told{Episode: wake.Episode, At: now.UTC()})
+	now := time.Now()
+	hold, err := t.budget.Admit(tx, schedule.Unasked{
+		Person: string(t.person.ID), Zone: zoneOf(t.person), Heartbeat: t.wake.Heartbeat, Key: t.key, Episode: t.wake.Episode,
+		Text: t.text, BreaksQuiet: t.breaksQuiet(),
+	}, now)
+	if err != nil || hold.By == schedule.BySnooze {
+		return err
+	}
+	if err := noteTold(tx, t.person.ID, t.wake.Heartbeat, t.key, told{Episode: t.wake.Episode, At: now.UTC()}); err != nil {
+		return err
+	}
+	if hold.Holds() {
+		return nil
+	}
+	t.said = true
+	return t.tell(tx, now)
+}
+
+// tell puts it into the outbox, as a card, and into the person's session.
+func (t *telling) tell(tx memory.Tx, now time.Time) error {
+	session, err := agent.SessionOf(tx, t.wake.Route)
 	if err != nil {
 		return err
 	}
-	if err := tx.Table(table).Put(t.row, data); err != nil {
-		return err
-	}
-	session, err := agent.SessionOf(tx, wake.Route)
-	if err != nil {
-		return err
-	}
-	tick := wake.Tick
+	tick := t.wake.Tick
 	if tick.IsZero() {
 		tick = now
 	}
 	card, err := schedule.AddCard(tx, schedule.Card{
-		Person: person, Heartbeat: wake.Heartbeat, Address: wake.Route, Session: session, Text: t.text, Tick: tick, Told: now,
+		Person: string(t.person.ID), Heartbeat: t.wake.Heartbeat, Address: t.wake.Route, Session: session, Text: t.text, Tick: tick, Told: now,
 	})
 	if err != nil {
 		return err
 	}
-	note := agent.Note{Heartbeat: wake.Heartbeat, Text: t.text, Evidence: wake.Evidence, Card: card}
-	_, err = agent.Tell(tx, wake.Route, note, t.urgency, t.key)
+	note := agent.Note{Heartbeat: t.wake.Heartbeat, Text: t.text, Evidence: t.wake.Evidence, Card: card}
+	_, err = agent.Tell(tx, t.wake.Route, note, t.urgency, t.key)
 	return err
 }
 
-func rowKey(in agent.Invocation, key string) string {
-	name, err := json.Marshal([]string{string(in.Person.ID), in.Wake.Heartbeat, key})
-	if err != nil { // strings always encode
-		return key
+func zoneOf(p agent.Person) *time.Location {
+	zone, err := time.LoadLocation(p.Zone)
+	if err != nil {
+		return time.UTC
 	}
-	return string(name)
+	return zone
+}
+
+// rowKey names the row of what a person was told last, with whichever of their accounts.
+func rowKey(tx memory.Tx, account agent.PersonID, heartbeat, key string) (string, error) {
+	person, err := schedule.PersonOf(tx, string(account))
+	if err != nil {
+		return "", err
+	}
+	name, err := json.Marshal([]string{person, heartbeat, key})
+	return string(name), err
 }
 
 func read(tx memory.Tx, row string) (told, bool, error) {
@@ -138,4 +213,16 @@ func read(tx memory.Tx, row string) (told, bool, error) {
 		return last, false, err
 	}
 	return last, true, json.Unmarshal(data, &last)
+}
+
+func noteTold(tx memory.Tx, account agent.PersonID, heartbeat, key string, t told) error {
+	row, err := rowKey(tx, account, heartbeat, key)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	return tx.Table(table).Put(row, data)
 }

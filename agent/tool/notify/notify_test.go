@@ -65,7 +65,7 @@ func open(t *testing.T) memory.Store {
 func start(t *testing.T, store memory.Store) (*agenttest.World, *agenttest.Model) {
 	m := &agenttest.Model{T: t, Script: script}
 	w := agenttest.Start(t, agent.Config{
-		Store: store, Model: m, Spec: agent.ModelSpec{MaxOutput: 1000}, Tools: []agent.Tool{notify.New(store)},
+		Store: store, Model: m, Spec: agent.ModelSpec{MaxOutput: 1000}, Tools: []agent.Tool{notify.Voice{Store: store}.Tool()},
 	})
 	return w, m
 }
@@ -277,7 +277,7 @@ func crashAt(t *testing.T, n int, after bool) bool {
 
 // TestOnlyInWakes refuses to tell in a turn that a person began.
 func TestOnlyInWakes(t *testing.T) {
-	tool := notify.New(open(t))
+	tool := notify.Voice{Store: open(t)}.Tool()
 	_, err := tool.Run(context.Background(), agent.Invocation{Person: agenttest.Ann, Arguments: []byte(`{"text":"psst"}`)})
 	if err == nil || !strings.Contains(err.Error(), "just answer") {
 		t.Errorf("run: %v", err)
@@ -289,7 +289,7 @@ func TestOnlyInWakes(t *testing.T) {
 
 // TestArguments are checked before anything is told.
 func TestArguments(t *testing.T) {
-	schema, err := agent.CompileSchema(notify.New(open(t)).Schema)
+	schema, err := agent.CompileSchema(notify.Voice{Store: open(t)}.Tool().Schema)
 	if err != nil {
 		t.Fatal(err)
 	}

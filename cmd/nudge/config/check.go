@@ -31,6 +31,7 @@ func check(c *Config, at *place, f *faults) {
 	for i := range c.Heartbeats {
 		checkHeartbeat(c.Heartbeats[i], gauges, at.key("heartbeat").item(i), names, f)
 	}
+	checkAttention(c.Attention, at.key("attention"), f)
 }
 
 func checkModel(c *Config, at *place, f *faults) {

@@ -6,7 +6,7 @@
 // which [Secret] reads.
 //
 // The struct tags are the rules of single keys: one lists the words a key may hold, above is the number a value must
-// exceed. Rules between keys are in check.go, command.go, hook.go, tool.go and heartbeat.go, where those who will use the
+// exceed. Rules between keys are in check.go, command.go, hook.go, tool.go, heartbeat.go and attention.go, where those who will use the
 // values are asked too; what this version doesn't have yet is listed in unavailable.go.
 package config
 
@@ -232,9 +232,9 @@ type Gauge struct {
 
 // Attention is each person's budget for unasked messages.
 type Attention struct {
-	Quiet    string `toml:"quiet"`
-	DailyCap int    `toml:"daily_cap"`
-	Digest   string `toml:"digest"`
+	Quiet    string `toml:"quiet"`     // such as "22:00-07:00", on each person's own clocks; "" means none
+	DailyCap int    `toml:"daily_cap"` // messages on one date; 0 means any number
+	Digest   string `toml:"digest"`    // "" means after the quiet hours, or 09:00 where there are none
 }
 
 // Store says where everything is kept.

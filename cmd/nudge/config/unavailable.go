@@ -16,7 +16,6 @@ var unavailable = []struct {
 	{key: "mcp", write: "[[mcp]]"},
 	{key: "skills", write: "[skills]"},
 	{key: "subagent", write: "[[subagent]]"},
-	{key: "attention", write: "[attention]"},
 	{key: "store.kind", value: "postgres", write: `store.kind = "postgres"`},
 	{key: "store.url_env", write: "store.url_env"},
 }

@@ -1,0 +1,54 @@
+package notify
+
+import (
+	"fmt"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+	"nudge/schedule"
+)
+
+// DigestKey is the key of a digest's [agent.Notify], which is of no heartbeat.
+const DigestKey = "digest"
+
+// Digest says what was held back from a person whose digest falls due, in the transaction that claims its row. It gives the
+// session that has mail then, "" when nothing was said: there may be nothing to say any more, or the person must not be
+// spoken to now and the row is put off.
+func (v Voice) Digest(tx memory.Tx, row memory.DueRow) (session string, err error) {
+	account, err := schedule.DigestFor(tx, row)
+	if err != nil || account == "" {
+		return "", err
+	}
+	id := agent.PersonID(account)
+	route, person, err := agent.Home(tx, id)
+	if err != nil {
+		return "", err
+	}
+	now := time.Now()
+	digest, err := v.Budget.TakeDigest(tx, row, zoneOf(person), now)
+	if err == nil && digest.Text != "" {
+		session, err = agent.Tell(tx, route, agent.Note{Digest: true, Text: digest.Text, Evidence: digest.Seen}, "low", DigestKey)
+	}
+	for _, w := range digest.Items {
+		if err == nil {
+			err = heard(tx, id, w, now)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("say the digest for %s: %w", id, err)
+	}
+	return session, nil
+}
+
+// heard notes that a person heard of something in their digest, so that it is not said again before it changes.
+func heard(tx memory.Tx, person agent.PersonID, w schedule.Withheld, now time.Time) error {
+	if w.Heartbeat == "" || w.Episode == "" {
+		return nil
+	}
+	key := w.Key
+	if key == "" {
+		key = w.Heartbeat
+	}
+	return noteTold(tx, person, w.Heartbeat, key, told{Episode: w.Episode, At: now.UTC()})
+}
