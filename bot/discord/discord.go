@@ -122,8 +122,9 @@ type Discord struct {
 	ledger    *ledger
 	progress  *progress
 	lanes     bot.Lanes
-	asides    *bot.Recent[aside]     // the last interaction of a person in a conversation
-	deaf      *bot.Recent[time.Time] // when people were found who take no messages
+	asides    *bot.Recent[aside]             // the last interaction of a person in a conversation
+	drafts    *bot.Recent[map[string]string] // what people have entered in forms that could not be taken
+	deaf      *bot.Recent[time.Time]         // when people were found who take no messages
 	blank     blank
 
 	downloads *http.Client // for the bytes of files
@@ -163,7 +164,7 @@ func New(c Config) (*Discord, error) {
 	d := &Discord{
 		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(),
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
-		asides: bot.NewRecent[aside](1000), deaf: bot.NewRecent[time.Time](1000),
+		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), deaf: bot.NewRecent[time.Time](1000),
 	}
 	limiter := newLimiter(address, timing.Timeout, http.DefaultTransport)
 	limiter.alarm = c.Alarm

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"nudge/agent"
 	"nudge/bot"
@@ -21,10 +20,12 @@ const formInput = "words"
 
 // The components of forms (docs.discord.com/developers/components/reference). discordgo does not know labels.
 const (
+	typeMenu      = 3
 	typeInput     = 4
 	typeText      = 10
 	typeLabel     = 18
-	longInput     = 2 // the style of an input for paragraphs
+	shortInput    = 1 // the styles of an input for a line
+	longInput     = 2 // and for paragraphs
 	mostFormTexts = 4000
 )
 
@@ -37,7 +38,8 @@ type modal struct {
 type labelled struct {
 	Type  int    `json:"type"`
 	Label string `json:"label"`
-	Input input  `json:"component"`
+	Hint  string `json:"description,omitempty"`
+	Input any    `json:"component"` // an input or a menu
 }
 
 type input struct {
@@ -47,6 +49,19 @@ type input struct {
 	Value    string `json:"value,omitempty"`
 	Most     int    `json:"max_length"`
 	Required bool   `json:"required"`
+}
+
+type menu struct {
+	Type     int      `json:"type"`
+	ID       string   `json:"custom_id"`
+	Options  []option `json:"options"`
+	Required bool     `json:"required"`
+}
+
+type option struct {
+	Label   string `json:"label"`
+	Value   string `json:"value"`
+	Default bool   `json:"default,omitempty"`
 }
 
 type formText struct {
@@ -88,32 +103,26 @@ func (d *Discord) form(ctx context.Context, in bot.Receiver, i interaction, even
 	if objection != nil {
 		return nil, nil
 	}
+	if event.Click.Verdict == agent.Edit {
+		return d.editForm(card, in.Schema(card.Tool), i.user().ID), nil
+	}
 	return formFor(event.Click.Verdict, card), nil
 }
 
-// formFor is the form in which a verdict on a card is filled in; nil when there is none.
+// formFor is the form in which a verdict on a card is filled in, but for an edit; nil when there is none.
 func formFor(verdict agent.Verdict, card agent.Reply) *modal {
-	words := labelled{Type: typeLabel, Input: input{Type: typeInput, ID: formInput, Style: longInput, Most: inputLimit}}
+	words := input{Type: typeInput, ID: formInput, Style: longInput, Most: inputLimit}
 	switch verdict {
 	case agent.Deny:
-		words.Label = "Why not? The agent reads this."
-		return &modal{customID(actionDeny, card.ID), "Deny", []any{words}}
+		return &modal{customID(actionDeny, card.ID), "Deny", []any{labelled{typeLabel, "Why not? The agent reads this.", "", words}}}
 	case agent.AnswerIt:
-		words.Label, words.Input.Required = "Your answer", true
-		return &modal{customID(actionAnswer, card.ID), "Answer", []any{words}}
-	case agent.Always:
-		if card.Always == nil {
-			return nil // the agent says why not
-		}
-		return alwaysForm(card)
+		words.Required = true
+		return &modal{customID(actionAnswer, card.ID), "Answer", []any{labelled{typeLabel, "Your answer", "", words}}}
 	}
-	words.Label, words.Input.Required = "Arguments, as a JSON object", true
-	words.Input.Value = indented(card.Arguments)
-	if utf8.RuneCountInString(words.Input.Value) > inputLimit {
-		return &modal{customID(actionEdit, card.ID), "Too long for a form", []any{formText{typeText,
-			escape("These arguments are too long for a form of Discord's. Write instead, where the card stands:") + "\n\n" + escape("nudge edit "+card.ID+" {…}")}}}
+	if card.Always == nil {
+		return nil // the agent says why not
 	}
-	return &modal{customID(actionEdit, card.ID), "Edit", []any{words}}
+	return alwaysForm(card)
 }
 
 // alwaysForm shows the rule that would be saved: the call, for whom, where, and until when.
@@ -137,6 +146,10 @@ func indented(arguments json.RawMessage) string {
 func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction) {
 	d.answered(ctx, i, answer{Type: answerTaken})
 	action, card := readCustomID(i.Data.ID)
+	stamp := ""
+	if of, isFields := strings.CutPrefix(action, actionFields); isFields {
+		action, stamp = actionEdit, of
+	}
 	verdict, isForm := forms[action]
 	if !isForm || card == "" {
 		return
@@ -145,29 +158,46 @@ func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction)
 		Keys: []string{"discord-interaction:" + i.ID}, From: i.person(), At: saidAt(i.ID), ID: message{i.Channel, i.Message.ID}.String(),
 		Click: &agent.Decision{Card: card, Verdict: verdict},
 	}
-	if fault := bot.Fill(event.Click, entered(i.Data.Components)[formInput]); fault != "" {
-		d.whisper(ctx, i, "Nothing was decided. "+fault+" Press the button once more.")
-		return
-	}
+	values := entered(i.Data.Components)
+	fault, err := d.fill(ctx, in, event.Click, stamp, values)
 	at, ok := d.place(ctx, i)
-	if !ok {
-		return
+	if err == nil && fault == "" && ok {
+		event.Address = at.String()
+		var objection *agent.Objection
+		if objection, err = in.Weigh(ctx, event); objection != nil {
+			fault = objection.Text
+		}
 	}
-	event.Address = at.String()
-	objection, err := in.Weigh(ctx, event)
-	if err == nil && objection != nil {
-		d.whisper(ctx, i, objection.Text)
-		return
+	draft := draftKey(card, i.user().ID)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.log.Error("a form could not be taken", "error", err)
+		fault = "That could not be taken."
+		fallthrough
+	case fault != "":
+		d.drafts.Put(draft, values)
+		d.whisper(ctx, i, "Nothing was decided. "+fault+pressAgain(verdict))
+	case ok:
+		d.drafts.Take(draft)
+		d.pressed(ctx, in, i, event)
 	}
-	d.pressed(ctx, in, i, event)
 }
 
-// entered is what was entered in the inputs of a form, which stand in labels or in rows.
+// pressAgain says how a form is opened again, which Discord has closed.
+func pressAgain(verdict agent.Verdict) string {
+	if verdict == agent.Edit {
+		return "\nPress Edit once more: what you entered is still there."
+	}
+	return " Press the button once more."
+}
+
+// entered is what was entered in the inputs of a form, or chosen in its menus, which stand in labels or in rows.
 func entered(components json.RawMessage) map[string]string {
 	values := map[string]string{}
 	var parts []struct {
 		ID         string          `json:"custom_id"`
 		Value      string          `json:"value"`
+		Values     []string        `json:"values"` // of a menu
 		Components json.RawMessage `json:"components"`
 		Component  json.RawMessage `json:"component"`
 	}
@@ -176,7 +206,7 @@ func entered(components json.RawMessage) map[string]string {
 	}
 	for _, part := range parts {
 		if part.ID != "" {
-			values[part.ID] = part.Value
+			values[part.ID] = strings.Join(append(part.Values, part.Value), "")
 		}
 		for _, inner := range []json.RawMessage{part.Components, fmt.Appendf(nil, "[%s]", part.Component)} {
 			if len(inner) > 2 {

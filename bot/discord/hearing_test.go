@@ -2,6 +2,7 @@ package discord
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,16 +22,18 @@ import (
 
 // ear is a receiver that remembers what it was given. Repeats are known by their keys.
 type ear struct {
-	mu       sync.Mutex
-	events   []bot.Event
-	seen     map[string]bool
-	failing  int           // of the next events
-	held     chan struct{} // closed when it may go on; nil when it is not held up
-	decided  bool          // no card waits any more
-	always   *time.Time    // until when a card's call may be allowed always
-	objects  string        // what speaks against each click
-	standing map[string]bool
-	kept     map[string]string
+	mu        sync.Mutex
+	events    []bot.Event
+	seen      map[string]bool
+	failing   int           // of the next events
+	held      chan struct{} // closed when it may go on; nil when it is not held up
+	decided   bool          // no card waits any more
+	always    *time.Time    // until when a card's call may be allowed always
+	objects   string        // what speaks against each click
+	standing  map[string]bool
+	kept      map[string]string
+	schema    string // of the card's tool
+	arguments string // of the card's call
 }
 
 func (e *ear) Receive(ctx context.Context, event bot.Event) (bot.Admission, error) {
@@ -73,10 +76,15 @@ func (e *ear) Card(ctx context.Context, id string) (agent.Reply, bool, error) {
 	e.wait(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return agent.Reply{ID: id, Kind: agent.Approval, Tool: "delete", Arguments: json.RawMessage(`{"path":"a"}`), Always: e.always}, !e.decided, nil
+	arguments := json.RawMessage(cmp.Or(e.arguments, `{"path":"a"}`))
+	return agent.Reply{ID: id, Kind: agent.Approval, Tool: "delete", Arguments: arguments, Always: e.always}, !e.decided, nil
 }
 
-func (e *ear) Schema(string) json.RawMessage { return nil }
+func (e *ear) Schema(string) json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return json.RawMessage(e.schema)
+}
 
 func (e *ear) Weigh(context.Context, bot.Event) (*agent.Objection, error) {
 	e.mu.Lock()

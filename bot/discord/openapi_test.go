@@ -105,6 +105,10 @@ func sendEverything(h *hearing) {
 	form := h.clicked(ann, at, actionEdit)
 	h.answeredWith(form, answerForm)
 	filled, _ := h.server.Form(form)
+	h.ear.mu.Lock()
+	h.ear.schema = five
+	h.ear.mu.Unlock()
+	h.answeredWith(h.clicked(ann, at, actionEdit), answerForm)
 	h.server.Submit(ann, filled, at.channel, at.id, map[string]string{formInput: "no object"})
 	slash, _ := h.server.Slash(ann, shared, "status")
 	h.answeredWith(slash, answerThinking)

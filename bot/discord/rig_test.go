@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -186,12 +187,33 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	if !opened {
 		return
 	}
-	value := d.Text
+	values := map[string]string{formInput: d.Text}
 	if d.Verdict == agent.Edit {
-		value = string(d.Arguments)
+		values = filledIn(form, d.Arguments)
 	}
-	_, event = r.server.Submit(id(from), form, m.Channel, m.ID, map[string]string{formInput: value})
+	_, event = r.server.Submit(id(from), form, m.Channel, m.ID, values)
 	r.note(event)
+}
+
+// filledIn is what has to be entered in a form for an edit so that the arguments are what they shall be.
+func filledIn(f discordtest.Form, arguments json.RawMessage) map[string]string {
+	values := map[string]string{formInput: string(arguments)}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(arguments, &members) != nil {
+		return values
+	}
+	for _, c := range f.Components {
+		if c.Component == nil {
+			continue
+		}
+		raw := members[strings.TrimSuffix(c.Label, " (JSON)")]
+		entered := string(raw)
+		if text := ""; json.Unmarshal(raw, &text) == nil {
+			entered = text
+		}
+		values[c.Component.ID] = entered
+	}
+	return values
 }
 
 // Judge presses a button of a notify card, or chooses from its menu.

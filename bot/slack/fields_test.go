@@ -1,8 +1,10 @@
 package slack
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/bot/bottest/slacktest"
+	"nudge/bot/form"
 )
 
 // many is a schema with a property of each kind.
@@ -61,12 +64,12 @@ func TestAFormHasAFieldForEachArgument(t *testing.T) {
 		{"path", "plain_text_input", "a <&> b", false},
 		{"mode", "static_select", `"slow"`, false},
 		{"force", "radio_buttons", "false", false},
-		{"dry", "radio_buttons", absent, true},
+		{"dry", "radio_buttons", form.Absent, true},
 		{"count", "number_input", "7", false},
 		{"ratio", "number_input", "0.75", true},
 		{"text", "plain_text_input", "", true}, // it is empty, which Slack does not send otherwise
 		{"maybe", "plain_text_input", "", true},
-		{"level", "static_select", absent, true},
+		{"level", "static_select", form.Absent, true},
 		{"tags (JSON)", "plain_text_input", "[\n  \"x\",\n  \"y\"\n]", true},
 		{"big (JSON)", "plain_text_input", "123456789012345678901234567890", true},
 		{"any (JSON)", "plain_text_input", "", true},
@@ -138,17 +141,14 @@ func byLabel(t testing.TB, view slacktest.View, entered string) map[string]map[s
 // equalJSON compares two objects, every digit of their numbers too.
 func equalJSON(t testing.TB, a, b string) bool {
 	t.Helper()
-	_, x, ok := members(json.RawMessage(a))
-	_, y, also := members(json.RawMessage(b))
-	if !ok || !also || len(x) != len(y) {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
 		return false
 	}
-	for name, value := range x {
-		if !sameJSON(value, y[name]) {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(x, y, func(v, w json.RawMessage) bool {
+		var one, other bytes.Buffer
+		return json.Compact(&one, v) == nil && json.Compact(&other, w) == nil && one.String() == other.String()
+	})
 }
 
 // TestFaultsStandAtTheirFields sends forms that cannot be taken as they are: nothing is decided.
@@ -329,7 +329,7 @@ func TestARefusedFormBecomesOneOfJSON(t *testing.T) {
 // TestFormsKeepArguments opens forms for any arguments of any tool and sends them as they are: nothing changes.
 func TestFormsKeepArguments(t *testing.T) {
 	scalar := rapid.OneOf(
-		rapid.Map(rapid.StringN(0, 20, -1), func(s string) string { return string(quoted(s)) }),
+		rapid.Map(rapid.StringN(0, 20, -1), quotedText),
 		rapid.SampledFrom([]string{"null", "true", "false", "0", "-1", "1.50", "1e3", "12345678901234567890", "0.1", `""`, `"a\r\nb"`, `" x "`, "[]", "{}", `[1,{"a":null}]`}),
 	)
 	kind := rapid.SampledFrom([]string{
@@ -339,7 +339,7 @@ func TestFormsKeepArguments(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var properties, arguments, required []string
 		for n := range rapid.IntRange(1, 6).Draw(r, "fields") {
-			name := string(quoted(fmt.Sprint(rapid.StringN(0, 5, -1).Draw(r, "name"), n)))
+			name := quotedText(fmt.Sprint(rapid.StringN(0, 5, -1).Draw(r, "name"), n))
 			if rapid.Bool().Draw(r, "known") {
 				properties = append(properties, name+":"+kind.Draw(r, "kind"))
 			}
@@ -359,7 +359,7 @@ func TestFormsKeepArguments(t *testing.T) {
 		if err != nil {
 			return // what a card shows fits
 		}
-		fields, ok := fieldsOf(json.RawMessage(schema), object)
+		fields, ok := form.Fields(json.RawMessage(schema), object, formLimits)
 		if !ok {
 			return
 		}
@@ -367,11 +367,20 @@ func TestFormsKeepArguments(t *testing.T) {
 		if refusal != "" {
 			r.Fatalf("slack refuses the form of %s for %s: %s", schema, object, refusal)
 		}
-		got, faults := argumentsOf(fields, sentBack(r, view))
+		got, faults := form.Arguments(fields, enteredIn(fields, sentBack(r, view)))
 		if len(faults) > 0 || !equalJSON(t, string(got), string(object)) {
 			r.Fatalf("under %s\n%s\nbecame\n%s %v", schema, object, got, faults)
 		}
 	})
+}
+
+// quotedText is a text as JSON.
+func quotedText(text string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a text can always be encoded
+	return strings.TrimSpace(b.String())
 }
 
 // sentBack is a form that was sent without being touched.

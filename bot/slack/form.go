@@ -13,6 +13,7 @@ import (
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/form"
 )
 
 // forms are the buttons behind which there is a form, with what a filled-in form decides.
@@ -27,8 +28,8 @@ const (
 	inputLimit   = 3000 // characters of one input
 )
 
-// form is a view as Slack sends it back.
-type form struct {
+// sentForm is a view as Slack sends it back.
+type sentForm struct {
 	ID       string `json:"id"`
 	Callback string `json:"callback_id"`
 	Private  string `json:"private_metadata"`
@@ -84,8 +85,8 @@ func (s *Slack) ask(ctx context.Context, in bot.Receiver, i interaction, c click
 // openForm opens the form for a verdict on a card. One with fields that Slack does not take becomes one of JSON.
 func (s *Slack) openForm(ctx context.Context, trigger string, why purpose, card agent.Reply, schema json.RawMessage) error {
 	view := s.formFor(why.Verdict, card)
-	if fields, ok := fieldsOf(schema, card.Arguments); ok && why.Verdict == agent.Edit {
-		why.Fields = stampOf(fields)
+	if fields, ok := form.Fields(schema, card.Arguments, formLimits); ok && len(fields) < mostBlocks && why.Verdict == agent.Edit {
+		why.Fields = form.Stamp(fields)
 		withFields := view
 		withFields.Submit = label(submitEdit)
 		withFields.Blocks = slack.Blocks{BlockSet: blocksOf(fields)}
@@ -204,7 +205,7 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 }
 
 // decides fills in the decision of a form, and gives what the form shows when it cannot be taken; nil when it can.
-func (s *Slack) decides(ctx context.Context, in bot.Receiver, why purpose, view form, event bot.Event) (fault any, err error) {
+func (s *Slack) decides(ctx context.Context, in bot.Receiver, why purpose, view sentForm, event bot.Event) (fault any, err error) {
 	f, err := fill(ctx, in, why, view, event.Click)
 	switch {
 	case err != nil:
@@ -230,13 +231,13 @@ func (s *Slack) decides(ctx context.Context, in bot.Receiver, why purpose, view 
 
 // filled is a form that came back.
 type filled struct {
-	fields []field           // of an edit that has them
+	fields []form.Field      // of an edit that has them
 	faults map[string]string // what is wrong with it, by block
 	over   string            // why it can no longer be sent; "" when it can
 }
 
 // fill puts what a person wrote into a form into a decision.
-func fill(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (f filled, err error) {
+func fill(ctx context.Context, in bot.Receiver, why purpose, view sentForm, d *agent.Decision) (f filled, err error) {
 	if why.Verdict == agent.Edit && why.Fields != "" {
 		return fillFields(ctx, in, why, view, d)
 	}
@@ -247,7 +248,7 @@ func fill(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent
 }
 
 // fillFields is fill for a form with a field for each argument.
-func fillFields(ctx context.Context, in bot.Receiver, why purpose, view form, d *agent.Decision) (f filled, err error) {
+func fillFields(ctx context.Context, in bot.Receiver, why purpose, view sentForm, d *agent.Decision) (f filled, err error) {
 	card, waiting, err := in.Card(ctx, why.Card)
 	if err != nil {
 		return f, fmt.Errorf("look up the card %s: %w", why.Card, err)
@@ -256,15 +257,16 @@ func fillFields(ctx context.Context, in bot.Receiver, why purpose, view form, d 
 		return f, nil // what became of it is told by whoever knows
 	}
 	schema := in.Schema(card.Tool)
-	fields, _ := fieldsOf(schema, card.Arguments)
+	fields, _ := form.Fields(schema, card.Arguments, formLimits)
 	switch {
 	case len(schema) == 0:
 		return f, nil // the same
-	case stampOf(fields) != why.Fields:
+	case form.Stamp(fields) != why.Fields:
 		f.over = "The tool " + card.Tool + " has changed since this form was opened, so nothing was decided. Press Edit once more."
 		return f, nil
 	}
 	f.fields = fields
-	d.Arguments, f.faults = argumentsOf(fields, view.State.Values)
+	arguments, faults := form.Arguments(fields, enteredIn(fields, view.State.Values))
+	d.Arguments, f.faults = arguments, byBlock(faults)
 	return f, nil
 }

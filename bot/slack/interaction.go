@@ -47,10 +47,10 @@ type interaction struct {
 		Thread    string `json:"thread_ts"`
 		Ephemeral bool   `json:"is_ephemeral"`
 	} `json:"container"`
-	Message pointed `json:"message"`
-	Actions []click `json:"actions"`
-	Trigger string  `json:"trigger_id"`
-	View    form    `json:"view"`
+	Message pointed  `json:"message"`
+	Actions []click  `json:"actions"`
+	Trigger string   `json:"trigger_id"`
+	View    sentForm `json:"view"`
 }
 
 // click is one pressed button.

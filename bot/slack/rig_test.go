@@ -15,6 +15,7 @@ import (
 	"nudge/bot"
 	"nudge/bot/bottest"
 	"nudge/bot/bottest/slacktest"
+	"nudge/bot/form"
 	"nudge/schedule"
 )
 
@@ -225,8 +226,8 @@ func filledIn(t *testing.T, view slacktest.View, arguments string) map[string]ma
 	if view.Blocks[0].BlockID == formBlock {
 		return map[string]map[string]string{formBlock: {formInput: arguments}}
 	}
-	_, members, ok := members(json.RawMessage(arguments))
-	if !ok {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &members) != nil || members == nil {
 		t.Fatalf("%s is no object", arguments)
 	}
 	values := map[string]map[string]string{}
@@ -236,12 +237,12 @@ func filledIn(t *testing.T, view slacktest.View, arguments string) map[string]ma
 		}
 		raw, there := members[strings.TrimSuffix(b.Label.Text, " (JSON)")]
 		entered := string(raw)
-		if text := ""; b.Element.ActionID == fieldText && there {
+		if text := ""; b.Element.ActionID == string(form.Text) && there {
 			_ = json.Unmarshal(raw, &text)
 			entered = text
 		}
 		if b.Element.Options != nil && !there {
-			entered = absent
+			entered = form.Absent
 		}
 		values[b.BlockID] = map[string]string{b.Element.ActionID: entered}
 	}

@@ -3,7 +3,9 @@ package discordtest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // interaction is something that a person did with the app. The server's mu guards it.
@@ -32,6 +34,56 @@ func (f Form) Inputs() (out []Component) {
 		}
 	}
 	return out
+}
+
+// Input is the input or menu of a form with a label; it has no id when there is none.
+func (f Form) Input(label string) Component {
+	for _, c := range f.Components {
+		if c.Label == label && c.Component != nil {
+			return *c.Component
+		}
+	}
+	return Component{}
+}
+
+// ReadForm reads a form as Discord does; ok is false for one that it would refuse.
+func ReadForm(data []byte) (f Form, ok bool) {
+	ok = json.Unmarshal(data, &f) == nil && !f.faulty()
+	return f, ok
+}
+
+// faulty reports whether Discord would refuse a form.
+func (f Form) faulty() bool {
+	between := func(n, least, most int) bool { return n >= least && n <= most }
+	length := utf8.RuneCountInString
+	if !between(length(f.ID), 1, 100) || !between(length(f.Title), 1, 45) || !between(len(f.Components), 1, 5) {
+		return true
+	}
+	ids := map[string]bool{}
+	for _, c := range f.Components {
+		in := c.Component
+		switch {
+		case c.Type == 10 && between(length(c.Content), 1, 4000):
+			continue
+		case c.Type != 18 || in == nil, !between(length(c.Label), 1, 45), length(c.Hint) > 100, !between(length(in.ID), 1, 100), ids[in.ID]:
+			return true
+		case in.Type == 4 && (length(in.Value) > 4000 || in.Style != 1 && in.Style != 2 || in.Style == 1 && strings.Contains(in.Value, "\n")):
+			return true
+		case in.Type == 3 && !between(len(in.Options), 1, 25), in.Type != 3 && in.Type != 4:
+			return true
+		}
+		ids[in.ID] = true
+		chosen := 0
+		for _, o := range in.Options {
+			if o.Default {
+				chosen++
+			}
+			if !between(length(o.Label), 1, 100) || !between(length(o.Value), 1, 100) || chosen > 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Click lets a person press a button of a message by its custom id, as the message stands or stood first. It returns the
@@ -128,9 +180,15 @@ func (s *Server) Submit(user string, f Form, in, message string, values map[stri
 		}
 		value, changed := values[c.Component.ID]
 		if !changed {
-			value = c.Component.Value
+			value = c.Component.Holds()
 		}
-		components = append(components, map[string]any{"type": 18, "component": map[string]any{"type": 4, "custom_id": c.Component.ID, "value": value}})
+		entered := map[string]any{"type": c.Component.Type, "custom_id": c.Component.ID}
+		if c.Component.Type == 3 {
+			entered["values"] = []string{value}
+		} else {
+			entered["value"] = value
+		}
+		components = append(components, map[string]any{"type": 18, "component": entered})
 	}
 	return s.interact(user, s.find(in, message), 5, map[string]any{"custom_id": f.ID, "components": components})
 }
@@ -178,7 +236,7 @@ func (s *Server) answer(id, token string, body []byte) answer {
 	}
 	if said.Type == 9 {
 		f := &Form{Interaction: id}
-		if json.Unmarshal(said.Data, f) != nil || f.ID == "" || len(f.ID) > 100 || f.Title == "" || len([]rune(f.Title)) > 45 || len(f.Components) == 0 || len(f.Components) > 5 {
+		if json.Unmarshal(said.Data, f) != nil || f.faulty() {
 			return refused(400, 50035)
 		}
 		i.form = f

@@ -62,16 +62,31 @@ type Component struct {
 	Type       int         `json:"type"`
 	ID         string      `json:"custom_id"`
 	Label      string      `json:"label"`
+	Hint       string      `json:"description"`
 	Style      int         `json:"style"`
 	Content    string      `json:"content"`
 	Value      string      `json:"value"`
 	Required   bool        `json:"required"`
 	Components []Component `json:"components"`
 	Component  *Component  `json:"component"`
-	Options    []struct {
-		Label string `json:"label"`
-		Value string `json:"value"`
-	} `json:"options"`
+	Options    []Option    `json:"options"`
+}
+
+// Option is an entry of a menu.
+type Option struct {
+	Label   string `json:"label"`
+	Value   string `json:"value"`
+	Default bool   `json:"default"`
+}
+
+// Holds is what an input of a form holds, or what is chosen in a menu, before anybody touches it.
+func (c Component) Holds() string {
+	for _, o := range c.Options {
+		if o.Default {
+			return o.Value
+		}
+	}
+	return c.Value
 }
 
 // Buttons are the buttons and menus of a message.
