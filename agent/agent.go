@@ -12,6 +12,7 @@ import (
 
 	"nudge/agent/compact"
 	"nudge/agent/model"
+	"nudge/agent/secret"
 	"nudge/memory"
 )
 
@@ -53,6 +54,9 @@ type Config struct {
 	// limit bytes are read of it. The model reads its error, which is one sentence that says what to do and holds no address
 	// and no secret. It must heed ctx, and may be called concurrently.
 	Fetch func(ctx context.Context, address string, f File, limit int64) (io.ReadCloser, error)
+
+	// Secrets are kept from the model: what tools give is without them. Nil keeps none.
+	Secrets *secret.Redactor
 
 	// Outgoing is called after something was put into the outbox. It must not block.
 	Outgoing func()

@@ -40,9 +40,10 @@ func (b *toolbox) pager(t *turn) *Tool {
 	return nil
 }
 
-// bounded is what a tool gave, as the model reads it in a turn. If it was cut and the model can page through it there,
+// bounded is what a tool gave, as the model reads it in a turn: without secrets, and not too long. If it was cut and the model can page through it there,
 // save keeps the whole for the session in which it is read; otherwise save is nil.
 func (b *toolbox) bounded(t *turn, tool, text string) (kept string, save func(tx memory.Tx, session string) error) {
+	text = b.secrets.Text(text)
 	pager := b.pager(t)
 	if pager == nil || tool == pager.Name { // what pages is never saved again
 		kept, _ = Bound(text, maxResult)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nudge/agent/model"
+	"nudge/agent/secret"
 )
 
 // toolbox has the tools by name, with their schemas compiled.
@@ -15,6 +16,8 @@ type toolbox struct {
 	order  []*Tool
 	named  map[string]*boxed
 	person []model.Tool // those offered in turns that a person began
+	// secrets are not in what tools give.
+	secrets *secret.Redactor
 }
 
 type boxed struct {
@@ -26,7 +29,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
 // newToolbox checks the tools and puts the core's own to them.
 func newToolbox(c Config) (*toolbox, error) {
-	box := &toolbox{named: map[string]*boxed{}}
+	box := &toolbox{named: map[string]*boxed{}, secrets: c.Secrets}
 	for _, tool := range append(slices.Clone(c.Tools), askPersonTool(), planTools()) {
 		if slices.Contains(c.Deny, tool.Name) || (len(c.Only) > 0 && !slices.Contains(c.Only, tool.Name)) {
 			continue

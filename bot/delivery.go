@@ -119,7 +119,7 @@ const maybeRepeat = "(possibly a repeat) "
 
 // delivery is the item as its adapter gets it.
 func (h *Hub) delivery(it *item) Delivery {
-	d := Delivery{Reply: it.reply, Earlier: h.earlier(it.reply)}
+	d := Delivery{Reply: Hide(it.reply, h.Secrets), Earlier: h.earlier(it.reply)}
 	if it.parcel != 0 {
 		d.Key = fmt.Sprint("parcel-", it.parcel)
 	}

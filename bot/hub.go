@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/memory"
 )
 
@@ -30,7 +31,9 @@ type Config struct {
 	// Rescheduled, if set, is called after heartbeats were resumed, or somebody said what they want to hear of them. It must
 	// not block.
 	Rescheduled func()
-	Log         *slog.Logger
+	// Secrets are in nothing that is said. Nil hides none.
+	Secrets *secret.Redactor
+	Log     *slog.Logger
 }
 
 // Hub connects adapters with the agent. Its methods may be called concurrently.

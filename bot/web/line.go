@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/bot"
 )
 
@@ -42,6 +43,13 @@ func lineOf(r agent.Reply, parcel string) line {
 			l.Labels = append(l.Labels, bot.Visible(choice))
 		}
 	}
+	return l
+}
+
+// without is the line without secrets.
+func (l line) without(secrets *secret.Redactor) line {
+	clean := lineOf(bot.Hide(l.Reply, secrets), l.Parcel)
+	l.Reply, l.Shown, l.Labels = clean.Reply, clean.Shown, clean.Labels
 	return l
 }
 

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/bot"
 	"nudge/memory"
 )
@@ -54,7 +55,9 @@ type Config struct {
 	APIToken string
 	// Ready tells why the program is not ready to work; nil when it is, and when Ready itself is nil.
 	Ready func() error
-	Log   *slog.Logger
+	// Secrets are not on the page, whatever is kept of what was said. Nil hides none.
+	Secrets *secret.Redactor
+	Log     *slog.Logger
 }
 
 // Server is the HTTP server of the console and of the API. Its methods may be called concurrently.

@@ -76,7 +76,9 @@ func (s *Server) list(ctx context.Context, address string) (list []listed, curre
 		slices.SortFunc(list, func(a, b listed) int { return b.Last.Compare(a.Last) })
 		list = list[:min(len(list), listedSessions)]
 		for i := range list {
-			if list[i].Title, err = s.titles.read(tx, sessionName(address, list[i].Number)); err != nil {
+			title, err := s.titles.read(tx, sessionName(address, list[i].Number))
+			list[i].Title = s.Secrets.Text(title)
+			if err != nil {
 				return err
 			}
 		}

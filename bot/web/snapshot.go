@@ -54,6 +54,9 @@ func (s *Server) snapshot(ctx context.Context, c *conversation) (snapshot, error
 	if err != nil {
 		return shot, fmt.Errorf("read the conversation %s: %w", c.address, err)
 	}
+	for i, l := range shot.Lines {
+		shot.Lines[i] = l.without(s.Secrets)
+	}
 	return shot, nil
 }
 

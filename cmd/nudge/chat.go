@@ -192,7 +192,7 @@ func (p *program) waiting(ctx context.Context, person agent.PersonID) ([]agent.R
 		}
 		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			if p.agent.MayDecide(w, person) && !unsaid[w.Reply.ID] {
-				cards = append(cards, w.Reply)
+				cards = append(cards, bot.Hide(w.Reply, p.secrets))
 			}
 			return nil
 		})

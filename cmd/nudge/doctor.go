@@ -134,7 +134,7 @@ func (a *app) report(findings []finding) error {
 		if f.mark == wrong {
 			bad++
 		}
-		fmt.Fprintf(a.out, "%s  %-7s %s\n", f.mark, f.name, f.text)
+		fmt.Fprintf(a.shown(), "%s  %-7s %s\n", f.mark, f.name, f.text)
 	}
 	if bad > 0 {
 		return failed(fmt.Errorf("%d of %d checks found something wrong", bad, len(findings)))
@@ -256,7 +256,7 @@ func (a *app) undeliveredCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(a.out, lost)
+			_, err = fmt.Fprint(a.shown(), lost)
 			return failed(err)
 		},
 	}

@@ -17,7 +17,6 @@ import (
 
 	"nudge/agent"
 	"nudge/bot"
-	"nudge/cmd/nudge/config"
 	"nudge/memory"
 	"nudge/memory/bolt"
 	"nudge/schedule"
@@ -117,16 +116,17 @@ func unknownSession(err error) error {
 // printExport prints what is found in the data file, without the secrets of the config.
 func (a *app) printExport(ctx context.Context, args []string, find func(memory.Tx) (data any, text func() string, err error), format string) error {
 	var out bytes.Buffer
-	var hidden []string
 	err := a.look(ctx, args, func(tx memory.Tx) error {
 		out.Reset()
 		data, text, err := find(tx)
 		if err != nil {
 			return err
 		}
-		if hidden, err = a.secrets(tx); err != nil {
+		token, _, err := tx.Table("setting").Get("web.token")
+		if err != nil {
 			return err
 		}
+		a.redactor().Add(string(token))
 		if format == "text" {
 			_, err = fmt.Fprintln(&out, strings.TrimRight(text(), "\n"))
 			return err
@@ -139,47 +139,8 @@ func (a *app) printExport(ctx context.Context, args []string, find func(memory.T
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.out, strings.NewReplacer(hidden...).Replace(out.String()))
+	_, err = a.shown().Write(out.Bytes())
 	return failed(err)
-}
-
-// shortestSecret is how many bytes a secret has at least. What is shorter is a placeholder, and would be found in every
-// word.
-const shortestSecret = 8
-
-// secrets are what must not be printed, each followed by what stands in its place: a tool may have read them, and then they
-// are in a journal.
-func (a *app) secrets(tx memory.Tx) (replaced []string, err error) {
-	c := config.Config{}
-	if a.host != nil {
-		c = a.host.config
-	} else if c, _, err = a.config(); err != nil {
-		return nil, err
-	}
-	refs := []string{c.Model.APIKeyEnv, c.Slack.BotTokenEnv, c.Slack.AppTokenEnv, c.Discord.TokenEnv, c.Web.APITokenEnv, c.Store.URLEnv}
-	for _, fallback := range c.Model.Fallbacks {
-		refs = append(refs, fallback.APIKeyEnv)
-	}
-	token, _, err := tx.Table("setting").Get("web.token")
-	hidden := []string{string(token)}
-	for _, ref := range refs {
-		if ref == "" {
-			continue
-		}
-		if secret, err := config.Secret(ref); err == nil { // one that is not there cannot be hidden
-			hidden = append(hidden, secret)
-		}
-	}
-	for _, secret := range hidden {
-		if len(secret) < shortestSecret {
-			continue
-		}
-		replaced = append(replaced, secret, "[secret]")
-		if quoted, err := json.Marshal(secret); err == nil {
-			replaced = append(replaced, string(quoted[1:len(quoted)-1]), "[secret]")
-		}
-	}
-	return replaced, err
 }
 
 // exportPerson gathers what all rooms keep of a person.

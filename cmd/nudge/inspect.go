@@ -67,7 +67,7 @@ func (a *app) traceCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return failed(formats[format](a.out, events))
+			return failed(formats[format](a.shown(), events))
 		},
 	}
 	formatFlags(cmd, &format, "text, json (a line an event) or spans (a line a span)")
@@ -109,9 +109,9 @@ func (a *app) whyCommand() *cobra.Command {
 				return err
 			}
 			if format == "json" {
-				return failed(json.NewEncoder(a.out).Encode(report))
+				return failed(json.NewEncoder(a.shown()).Encode(report))
 			}
-			_, err = fmt.Fprintln(a.out, strings.TrimRight(report.String(), "\n"))
+			_, err = fmt.Fprintln(a.shown(), strings.TrimRight(report.String(), "\n"))
 			return failed(err)
 		},
 	}
@@ -147,7 +147,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 			if limit > 0 && len(lines) > limit {
 				lines = lines[:limit]
 			}
-			return failed(writeSessions(a.out, lines, format))
+			return failed(writeSessions(a.shown(), lines, format))
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at most; 0 for all")

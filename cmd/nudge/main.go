@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"nudge/agent/secret"
 	"nudge/cmd/nudge/config"
 )
 
@@ -53,7 +54,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case errors.As(err, &told):
 		return told.status
 	}
-	fmt.Fprintln(a.errs, "nudge:", err)
+	fmt.Fprintln(a.errs, "nudge:", a.redactor().Text(err.Error()))
 	if errors.As(err, &work) {
 		return exitFailed
 	}
@@ -81,6 +82,8 @@ type app struct {
 
 	configFile, dataDir string
 	verbose             bool
+
+	secrets *secret.Redactor // see redactor
 
 	// In a process that does commands for others:
 	host   *program       // what runs here; nil when the command must hold the data file itself
@@ -123,14 +126,29 @@ func (a *app) config() (config.Config, string, error) {
 	if err != nil {
 		return c, "", err
 	}
+	a.redactor().Add(c.Secrets()...)
 	dir, err := c.FindDataDir(a.dataDir)
 	return c, dir, err
 }
+
+// redactor hides the secrets of the config, once that is loaded, and what looks like one.
+func (a *app) redactor() *secret.Redactor {
+	if a.secrets == nil {
+		a.secrets = secret.New()
+		if a.host != nil {
+			a.secrets = a.host.secrets
+		}
+	}
+	return a.secrets
+}
+
+// shown is the output for what may hold anything that was said or done.
+func (a *app) shown() io.Writer { return a.redactor().Writer(a.out) }
 
 func (a *app) log() *slog.Logger {
 	level := slog.LevelWarn
 	if a.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(a.errs, &slog.HandlerOptions{Level: level}))
+	return slog.New(a.redactor().Handler(slog.NewTextHandler(a.errs, &slog.HandlerOptions{Level: level})))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/agent/tool/command"
 	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
@@ -39,6 +40,7 @@ type program struct {
 	gauges  *condition.Gauges
 	log     *slog.Logger
 	release func() error // gives up what only one process may have
+	secrets *secret.Redactor
 
 	troubled bool // the processes before this one ended uncleanly too often: nothing is taken up
 	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
@@ -81,7 +83,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(errors.Join(err, store.Close(), release()))
 	}
-	p := &program{release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}}
+	p := &program{release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}, secrets: secret.New(c.Secrets()...)}
 	p.left = sync.NewCond(&p.mu)
 	budget, err := c.Attention.Budget()
 	if err != nil {
@@ -89,7 +91,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	}
 	p.voice = notify.Voice{Store: store, Budget: budget}
 	owners := people(c.Access.Owners)
-	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log,
+	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log, Secrets: p.secrets,
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
 	})
 	tools, err := p.tools()
@@ -101,7 +103,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
 			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
-			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir),
+			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir), Secrets: p.secrets,
 		})
 	}
 	if err == nil {

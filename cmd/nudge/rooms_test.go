@@ -31,12 +31,13 @@ const module = "nudge/"
 var floors = []string{"cmd", "bot", "agent", "schedule", "memory"}
 
 // coreMayUse are the rooms under agent that the core knows; below them is nothing of agent's.
-var coreMayUse = []string{"agent/model", "agent/compact", "agent/skill"}
+var coreMayUse = []string{"agent/model", "agent/compact", "agent/secret", "agent/skill"}
 
 // belowCore tells what the rooms below the core may use, the rooms inside them included.
 var belowCore = map[string][]string{
 	"agent/model":   {"agent/model"},
 	"agent/compact": {"agent/compact", "agent/model"},
+	"agent/secret":  {"agent/secret"},
 	"agent/skill":   {"agent/skill", "agent/model"},
 }
 

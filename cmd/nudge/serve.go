@@ -107,8 +107,9 @@ func (p *program) web(ctx context.Context, me agent.Person, ready func() error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the login token: %w", err)
 	}
+	p.secrets.Add(token)
 	server, err := web.New(web.Config{
-		Listen: p.config.Web.Listen, Store: p.store, Person: me, Token: token, APIToken: p.parts.apiToken, Ready: ready, Log: p.log,
+		Listen: p.config.Web.Listen, Store: p.store, Person: me, Token: token, APIToken: p.parts.apiToken, Ready: ready, Secrets: p.secrets, Log: p.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; [web] listen says where, and \"127.0.0.1:0\" takes a free port", err)

@@ -1,13 +1,16 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 )
 
 // Bounds of what one call reads, writes and lists.
@@ -125,7 +128,9 @@ func writeFile(dirs Dirs) agent.Tool {
 		},
 		Judge: func(in agent.Invocation) (policy agent.Policy, name string, err error) {
 			_, err = within(dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {
-				policy, name, err = judgeWrite(root, path)
+				if policy, name, err = judgeWrite(root, path); name == Overwrite && bytes.Contains(in.Arguments, []byte(secret.Mark)) {
+					err = fmt.Errorf("%q is not replaced: the new content has %s, which would take the place of what was hidden from you", path, secret.Mark)
+				}
 				return "", err
 			})
 			return policy, name, err

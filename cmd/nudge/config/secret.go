@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 )
@@ -38,6 +39,37 @@ func Secret(ref string) (string, error) {
 		return "", fmt.Errorf("read a secret: %w", err)
 	}
 	return secret, nil
+}
+
+// Secrets are all secrets that the config leads to, in no order, for those who keep them out of texts. One that cannot be
+// read is left out.
+func (c Config) Secrets() []string {
+	var secrets []string
+	for _, ref := range references(reflect.ValueOf(c)) {
+		if secret, err := Secret(ref); err == nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}
+
+// references are the values of all keys that end in _env, wherever they stand.
+func references(value reflect.Value) (refs []string) {
+	switch value.Kind() {
+	case reflect.Struct:
+		for i := range value.NumField() {
+			inner := value.Field(i)
+			if inner.Kind() == reflect.String && inner.String() != "" && strings.HasSuffix(value.Type().Field(i).Tag.Get("toml"), "_env") {
+				refs = append(refs, inner.String())
+			}
+			refs = append(refs, references(inner)...)
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			refs = append(refs, references(value.Index(i))...)
+		}
+	}
+	return refs
 }
 
 func envSecret(name string) (string, error) {

@@ -1,0 +1,29 @@
+package bot
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"nudge/agent"
+	"nudge/agent/secret"
+)
+
+// hiddenLine stands on a card that does not show all that runs.
+const hiddenLine = secret.Mark + " stands for a secret that is not shown. What runs has it; if you edit the arguments, write it anew."
+
+// Hide is a reply without the secrets in it. A card of which something was hidden says so, since otherwise what it shows
+// is what runs.
+func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
+	shown := r
+	shown.Text, shown.Told = secrets.Text(r.Text), secrets.Text(r.Told)
+	shown.Arguments, shown.Data = secrets.JSON(r.Arguments), secrets.JSON(r.Data)
+	shown.Choices = slices.Clone(r.Choices)
+	for i, choice := range shown.Choices {
+		shown.Choices[i] = secrets.Text(choice)
+	}
+	if r.Kind == agent.Approval && !bytes.Equal(shown.Arguments, r.Arguments) {
+		shown.Text = strings.TrimSpace(shown.Text + "\n" + hiddenLine)
+	}
+	return shown
+}
