@@ -1,0 +1,190 @@
+package diary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"nudge/memory"
+)
+
+const (
+	renewBatch   = 32 // notes that get vectors in one transaction
+	firstRetry   = 30 * time.Second
+	longestRetry = 10 * time.Minute
+)
+
+// Run gives notes vectors that have none, or those of another model, until ctx ends: after the embedder was down, and after
+// another was chosen. Until a note has its vector it is found by its words. What is done stays done when it is cut short.
+func (d *Diary) Run(ctx context.Context) {
+	wait := time.Duration(0)
+	for {
+		renewed, err := d.Renew(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			wait = min(max(2*wait, firstRetry), longestRetry)
+			d.Log.Warn("notes without a vector have to wait", "again_in", wait, "error", err)
+		case renewed > 0:
+			d.Log.Info("all notes have their vectors", "renewed", renewed, "model", d.Embedder.Model())
+			fallthrough
+		default:
+			wait = 0
+		}
+		var retry <-chan time.Time
+		if wait > 0 {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			retry = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry:
+		case <-d.work:
+		}
+	}
+}
+
+// Renew gives all notes that need it a vector of the present model, and returns how many that were.
+func (d *Diary) Renew(ctx context.Context) (renewed int, err error) {
+	people, err := d.unfinished(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i, person := range people {
+		for {
+			n, more, err := d.renewSome(ctx, person)
+			renewed += n
+			if err != nil {
+				return renewed, fmt.Errorf("make vectors for the notes of %s: %w", person, err)
+			}
+			if !more {
+				break
+			}
+			d.Log.Info("notes get new vectors", "done", renewed, "people_left", len(people)-i)
+		}
+	}
+	return renewed, nil
+}
+
+// Left counts the notes that have no vector of the present model.
+func (d *Diary) Left(ctx context.Context) (left int, err error) {
+	people, err := d.unfinished(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, person := range people {
+		notes, err := d.lacking(ctx, person, 0)
+		if err != nil {
+			return 0, err
+		}
+		left += len(notes)
+	}
+	return left, nil
+}
+
+// unfinished are the people of whom some note has no vector of the present model.
+func (d *Diary) unfinished(ctx context.Context) (people []string, err error) {
+	err = d.Store.View(ctx, func(tx memory.Tx) error {
+		people = nil
+		return tx.Table(tableStamp).Scan("", func(person string, row []byte) error {
+			if len(row) < stampSize || string(row[stampSize:]) != d.Embedder.Model() {
+				people = append(people, person)
+			}
+			return nil
+		})
+	})
+	return people, err
+}
+
+// lacking are a person's notes that have no vector of the present model, most of them at most; 0 means all.
+func (d *Diary) lacking(ctx context.Context, person string, most int) (notes []Note, err error) {
+	err = d.Store.View(ctx, func(tx memory.Tx) error {
+		notes = nil
+		prefix := key(person, "")
+		return tx.Table(tableTrait).Scan(prefix, func(name string, row []byte) error {
+			t, err := decodeTrait(row)
+			if err == nil && t.model == d.Embedder.Model() {
+				return nil
+			}
+			n, found, err := load(tx, person, strings.TrimPrefix(name, prefix))
+			if err != nil || !found {
+				return err
+			}
+			notes = append(notes, n)
+			if len(notes) == most {
+				return memory.ErrStop
+			}
+			return nil
+		})
+	})
+	return notes, err
+}
+
+// renewSome makes vectors for some of a person's notes; more says that there may be others.
+func (d *Diary) renewSome(ctx context.Context, person string) (renewed int, more bool, err error) {
+	before, err := d.stamp(ctx, person)
+	if err != nil {
+		return 0, false, err
+	}
+	notes, err := d.lacking(ctx, person, renewBatch)
+	if err != nil {
+		return 0, false, err
+	}
+	vectors := make([][][]float32, len(notes))
+	for i, n := range notes {
+		vectors[i], err = embed(ctx, d.Embedder, n.spoken())
+		if err != nil && !errors.Is(err, ErrTooLong) && !errors.Is(err, errNoVector) {
+			return 0, false, err
+		}
+		// A note of which no vector can be made counts as done: asking again would not help, and its words are enough.
+	}
+	err = d.Store.Update(ctx, func(tx memory.Tx) error {
+		now, err := stampOf(tx, person)
+		if err != nil {
+			return err
+		}
+		renewed, more = 0, len(notes) == renewBatch || now != before
+		for i, n := range notes {
+			now, found, err := load(tx, person, n.ID)
+			if err != nil {
+				return err
+			}
+			if !found || now.spoken() != n.spoken() {
+				continue // changed meanwhile
+			}
+			t := now.trait()
+			t.model, t.vectors = d.Embedder.Model(), vectors[i]
+			if err := save(tx, person, now, t); err != nil {
+				return err
+			}
+			renewed++
+		}
+		return d.renewed(tx, person, more)
+	})
+	return renewed, more, err
+}
+
+// renewed notes how far a person's diary has come. One that is empty now stays without a stamp.
+func (d *Diary) renewed(tx memory.Tx, person string, more bool) error {
+	before, err := stampOf(tx, person)
+	if err != nil || before.changed == "" {
+		return err
+	}
+	if more {
+		return touch(tx, person, "")
+	}
+	return touch(tx, person, d.Embedder.Model())
+}
+
+func (d *Diary) stamp(ctx context.Context, person string) (now stamp, err error) {
+	err = d.Store.View(ctx, func(tx memory.Tx) (err error) {
+		now, err = stampOf(tx, person)
+		return err
+	})
+	return now, err
+}
