@@ -58,6 +58,10 @@ type Config struct {
 	// Secrets are kept from the model: what tools give is without them. Nil keeps none.
 	Secrets *secret.Redactor
 
+	// Recall, if set, finds what is remembered of a turn's person that fits what began the turn: a line each, in which no
+	// square brackets stand. It must heed ctx, and may be called concurrently.
+	Recall func(ctx context.Context, r Recalling) []string
+
 	// Outgoing is called after something was put into the outbox. It must not block.
 	Outgoing func()
 	// Rescheduled is called after a due row was written: a card's time-out. It must not block.

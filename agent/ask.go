@@ -12,7 +12,7 @@ import (
 
 // prepare makes the next request, which carries words, pays for it and journals that the model is asked.
 func (a *actor) prepare(ctx context.Context, words []letter) (*modelAskedEntry, model.Request, error) {
-	asked, release, err := a.reserve(words)
+	asked, release, err := a.reserve(words, a.notes(ctx))
 	if err != nil {
 		return nil, model.Request{}, err
 	}
@@ -31,12 +31,12 @@ func (a *actor) prepare(ctx context.Context, words []letter) (*modelAskedEntry, 
 }
 
 // reserve checks the limits, takes the words that the next request shall carry and notes that the model is asked. What it
-// may cost is held back until release is called.
-func (a *actor) reserve(words []letter) (asked *modelAskedEntry, release func(), err error) {
+// may cost is held back until release is called. notes are put behind what was said.
+func (a *actor) reserve(words []letter, notes string) (asked *modelAskedEntry, release func(), err error) {
 	t := a.state.turn
-	e := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now())}
+	e := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now()), Tail: notes, Notes: notes != ""}
 	if a.state.plan != "" && !a.state.planned {
-		e.Tail, e.Plan = "[your plan so far:\n"+a.state.plan+"]", true
+		e.Tail, e.Plan = join(e.Tail, "[your plan so far:\n"+a.state.plan+"]"), true
 	}
 	if a.Limits.Repeats > 0 {
 		e.Tail = join(e.Tail, t.repeats.warning())

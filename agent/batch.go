@@ -111,7 +111,7 @@ func (a *actor) invocation(c *call, arguments json.RawMessage) Invocation {
 	t := a.state.turn
 	return Invocation{
 		Session: a.session, Turn: t.id, Call: c.ID, Key: t.id + "/" + strconv.Itoa(t.steps) + "/" + c.ID,
-		Person: t.person, Wake: t.wake, Arguments: arguments, Progress: func(string) {},
+		Person: t.person, Address: t.address, Wake: t.wake, Arguments: arguments, Progress: func(string) {},
 	}
 }
 

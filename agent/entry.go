@@ -96,6 +96,7 @@ type modelAskedEntry struct {
 	Day     string `json:"day,omitempty"`     // the key of [today] under which the reserve was spent
 	Tail    string `json:"tail,omitempty"`    // what was put at the end of the last message
 	Plan    bool   `json:"plan,omitempty"`    // the state of the plan is in the tail
+	Notes   bool   `json:"notes,omitempty"`   // what is remembered of the person is in the tail
 	Summary bool   `json:"summary,omitempty"` // of what a compaction leaves out: no step
 }
 

@@ -170,7 +170,7 @@ func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 	}
 	w := &work{tool: tool.Tool, in: Invocation{
 		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
-		Person: person, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
+		Person: person, Address: k.Address, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
 	}}
 	if a.digest(tool.Tool, w.in) != k.Digest {
 		return nil, errors.New("not run: what this call depends on has changed since the card was shown")

@@ -74,6 +74,7 @@ func (a *actor) stages(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return again, err
 	}
+	a.survey(ctx)
 	if err := a.fit(ctx, words); err != nil {
 		return again, err
 	}

@@ -63,6 +63,8 @@ type turn struct {
 	ran      time.Duration // by runs that ended
 	runBegan time.Time
 	altered  bool             // a hook has changed the last request, which then tells nothing of the next one's length
+	recalled bool             // the model has read what is remembered for this turn
+	useless  map[string]bool  // tools that are not offered in it; not journaled, a restart asks again
 	hidden   []string         // tools that the last request did not offer, by a hook's ruling
 	asked    *modelAskedEntry // the model call that has no answer
 	batch    []*call          // the calls of the last answer, until each has its result
@@ -144,6 +146,7 @@ func (s *state) apply(e entry, at time.Time) {
 			t.asked = e
 			if !e.Summary {
 				t.hidden, t.altered, t.said = nil, false, nil
+				t.recalled = t.recalled || e.Notes
 				s.append(e.Tail, e.Plan)
 			}
 		}

@@ -190,6 +190,14 @@ func (a *actor) dated(text string) (string, time.Time) {
 	return "[" + local(at, a.state.turn.person.Zone) + "]\n" + text, at
 }
 
+// undated is a text without the date that [actor.dated] may have put before it.
+func undated(text string) string {
+	if mark, words, ok := strings.Cut(text, "]\n"); ok && strings.HasPrefix(mark, "[") && !strings.Contains(mark, "\n") {
+		return words
+	}
+	return text
+}
+
 // local is an instant in words, in a person's time.
 func local(at time.Time, zone string) string {
 	where, err := time.LoadLocation(zone)

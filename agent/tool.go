@@ -81,6 +81,9 @@ type Tool struct {
 	EffectOf func(in Invocation) Effect
 	// LabelsOf, if set, gives the labels of one call instead of Spec.Labels.
 	LabelsOf func(in Invocation) Labels
+	// Useful, if set, says whether the tool is offered in a turn: it is asked once for each, before the model is. It must
+	// be quick, and may be called concurrently.
+	Useful func(ctx context.Context, person PersonID, address string) bool
 	// Card, if set, gives what the card says of a call besides its arguments, such as a diff.
 	Card func(in Invocation) string
 	// Digest, if set, gives a text that stands for everything besides the arguments that the call depends on, such
@@ -95,6 +98,7 @@ type Invocation struct {
 	Call      string          // the call's id, unique in the turn
 	Key       string          // the same for every try of this call, and for no other call
 	Person    Person          // whose turn it is
+	Address   string          // the conversation in which the turn answers
 	Wake      *Wake           // what woke the turn; nil in a turn that a person began
 	Arguments json.RawMessage // one JSON object, checked against the schema
 	// Progress tells the person what the tool is doing, in one line. It may be dropped. Never nil.

@@ -65,6 +65,9 @@ func (b *toolbox) put(tool Tool) error {
 // offers reports whether a tool is offered in a turn. A wake has the tools that only read, those made for it and
 // those that its heartbeat names.
 func (b *toolbox) offers(tool *Tool, t *turn) bool {
+	if t.useless[tool.Name] {
+		return false
+	}
 	if t.wake == nil {
 		return tool.Place != InHeartbeat
 	}
@@ -74,7 +77,7 @@ func (b *toolbox) offers(tool *Tool, t *turn) bool {
 
 // offered is what the model reads of the tools in a turn, always in the same order. It must not be changed.
 func (b *toolbox) offered(t *turn) []model.Tool {
-	if t.wake == nil {
+	if t.wake == nil && len(t.useless) == 0 {
 		return b.person
 	}
 	return b.offer(t)

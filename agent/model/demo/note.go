@@ -11,7 +11,8 @@ var (
 	rememberAsks  = regexp.MustCompile(`(?i)^(?:remember (?:me|when|what|anything|something)\b|note (?:down )?in\b)`)
 	recallWords   = []*regexp.Regexp{
 		phrase(`(?:recall|look up in your notes|search your notes for|what do you (?:know|remember) (?:of|about)|do you (?:remember|know)(?: anything about)?|what did i tell you about|remember what|remember when)(?: what| where| when| who| that)? (?P<what>.+)`),
-		phrase(`what do (?P<what>I .+)`),
+		phrase(`(?:where|when|who|whom|(?:what|which)(?: \w+)?|how(?: often| many| much)?) (?:do|does|did|am|have|can|should) (?P<what>(?:I|my) .+)`),
+		phrase(`do (?P<what>I (?:like|have|own|prefer|live|work|eat|drink|hate|love|use) .+)`),
 		phrase(`(?:what|who|when|where|which)(?: \w+)? (?:is|are|'s) my (?P<what>.+)`),
 	}
 	myName      = regexp.MustCompile(`(?i)^(?:notes|files?|name)\b`)
@@ -30,6 +31,31 @@ var thesaurus = [][]string{
 	{"like", "love", "enjoy", "favourite", "favorite", "prefer"}, {"hate", "dislike"}, {"allergic", "allergy", "intolerance"},
 	{"phone", "mobile", "telephone"}, {"bike", "bicycle", "cycling"}, {"food", "meal", "dish"}, {"movie", "film"},
 	{"meeting", "appointment", "call"}, {"server", "machine", "host"}, {"password", "secret", "login"},
+	{"live", "home", "reside", "moved", "city", "address"}, {"called", "name", "named"}, {"works", "job", "profession", "employed"},
+	{"train", "rail", "railway"}, {"sister", "brother", "sibling"},
+}
+
+// subjects are what a few plain statements are about, so that the next one about the same takes their place.
+var subjects = []struct {
+	words *regexp.Regexp
+	about string
+}{
+	{regexp.MustCompile(`(?i)^I(?: now)?(?:'m living| live| moved| have moved| am living) (?:in|to|at)\b`), "where the person lives"},
+	{regexp.MustCompile(`(?i)^I(?: now)? work (?:at|for|as)\b`), "the person's work"},
+	{regexp.MustCompile(`(?i)^my ([\p{L} ]{2,40}?) (?:is|are|is called|is named)\b`), ""},
+}
+
+// subjectIn is what a statement is about; "" for most.
+func subjectIn(text string) string {
+	for _, s := range subjects {
+		if m := s.words.FindStringSubmatch(text); m != nil {
+			if s.about != "" {
+				return s.about
+			}
+			return "the person's " + strings.ToLower(m[1])
+		}
+	}
+	return ""
 }
 
 // otherWords are the words of the thesaurus that stand beside those of a text.
@@ -62,6 +88,9 @@ func rememberIntent(_ *reading, c clause) act {
 	if len(aliases) > 0 {
 		arguments["aliases"] = texts(aliases)
 	}
+	if about := subjectIn(text); about != "" {
+		arguments["about"] = about
+	}
 	return func(t *turn) {
 		out, ok := t.call("remember", arguments)
 		if !ok {
@@ -69,19 +98,25 @@ func rememberIntent(_ *reading, c clause) act {
 		}
 		t.say("%s", report(out))
 		if len(aliases) > 0 && out.went() {
-			t.say("To find it by other words too, I gave it some out of my small built-in thesaurus.")
+			t.say("To find it by other words too, I gave it some out of my small built-in thesaurus; a language model writes better ones.")
 		}
 	}
 }
 
 func recallIntent(r *reading, c clause) act {
-	if !r.offers("recall") {
+	if saidWords.MatchString(c.plain) {
 		return nil
 	}
 	for _, p := range recallWords {
 		m := groups(p, c.plain)
 		if m == nil || myName.MatchString(m["what"]) {
 			continue
+		}
+		if !r.offers("recall") {
+			if r.offers("remember") {
+				return saying("I don't know: nothing is remembered of you yet. Say \"remember that\", and what.")
+			}
+			return nil
 		}
 		queries := []string{m["what"]}
 		if others := otherWords(m["what"]); len(others) > 0 {
@@ -97,7 +132,10 @@ func recallIntent(r *reading, c clause) act {
 }
 
 func recalled(o outcome) string {
-	if o.fate == told || o.fate == worked {
+	switch {
+	case strings.HasPrefix(o.text, "nothing in the diary fits"):
+		return "I don't know: I looked through what I remember of you, and nothing fits. I looked by the words and a small thesaurus; a language model would try more of them."
+	case o.fate == told, o.fate == worked:
 		return "This is what the notes gave me:\n" + quote(o.text, longQuote)
 	}
 	return report(o)

@@ -1,0 +1,27 @@
+package diary
+
+import (
+	"strings"
+
+	"nudge/agent"
+	"nudge/memory"
+	"nudge/memory/diary"
+)
+
+// Scope is where what is said in a conversation may be told again: in private only, or in that channel. It is "" for what is
+// no conversation.
+func Scope(address string) string {
+	if agent.Direct(address) {
+		return diary.Private
+	}
+	parts := strings.SplitN(address, ":", 4)
+	if len(parts) < 3 {
+		return address
+	}
+	return strings.Join(parts[:3], ":")
+}
+
+// ViewOf is the diary of whoever has an account, as it may be shown in a conversation.
+func ViewOf(_ memory.Tx, account agent.PersonID, address string) (diary.View, error) {
+	return diary.View{Person: string(account), Scope: Scope(address)}, nil
+}
