@@ -21,6 +21,7 @@ import (
 	"nudge/bot/discord"
 	"nudge/bot/slack"
 	"nudge/cmd/nudge/config"
+	"nudge/memory/diary"
 )
 
 // parts are what the config asks for and what can be made of it without the data file and the network. Making them
@@ -28,10 +29,11 @@ import (
 type parts struct {
 	model     model.Model
 	fallbacks []agent.Fallback // for the model, in order
-	slack     bot.Adapter      // nil when Slack is off, or cannot be set up
-	discord   bot.Adapter      // nil when Discord is off, or cannot be set up
-	apiToken  string           // "" turns POST /api/messages off
-	lacking   error            // what was asked for and cannot be set up, while the rest goes on
+	embedder  diary.Embedder
+	slack     bot.Adapter // nil when Slack is off, or cannot be set up
+	discord   bot.Adapter // nil when Discord is off, or cannot be set up
+	apiToken  string      // "" turns POST /api/messages off
+	lacking   error       // what was asked for and cannot be set up, while the rest goes on
 	alarms    *alarms
 }
 
@@ -69,6 +71,7 @@ type part struct {
 // allParts is the one list of what is made, for those who make it and for the doctor, who looks at each.
 var allParts = []part{
 	{name: "model", make: makeModel},
+	{name: "diary", make: makeEmbedder},
 	{name: "slack", serving: true, spare: true, make: makeSlack},
 	{name: "discord", serving: true, spare: true, make: makeDiscord},
 	{name: "web", serving: true, make: makeWeb},
@@ -289,6 +292,31 @@ func newAnthropic(c config.Model) (model.Model, error) {
 		BaseURL: c.BaseURL, Model: c.Name, Key: key, Profile: profile, Stream: true, MaxOutput: c.MaxOutput,
 		CallTimeout: time.Duration(c.CallTimeout), IdleTimeout: time.Duration(c.IdleTimeout), HTTP: modelHTTP(),
 	})
+}
+
+// makeEmbedder makes what turns notes into vectors.
+func makeEmbedder(c config.Config, _ *slog.Logger, into *parts) (string, error) {
+	if c.Diary.Embedder != "openai" {
+		into.embedder = diary.Local()
+		return "by words, without an embedding service", nil
+	}
+	key := ""
+	if c.Diary.APIKeyEnv != "" {
+		var err error
+		if key, err = config.Secret(c.Diary.APIKeyEnv); err != nil {
+			return "", fmt.Errorf("diary.api_key_env: %w", err)
+		}
+	}
+	base := c.Diary.BaseURL
+	if base == "" {
+		base = defaultBaseURL
+	}
+	embedder, err := diary.OpenAI(diary.OpenAIConfig{BaseURL: base, Name: c.Diary.Model, Key: key})
+	if err != nil {
+		return "", fmt.Errorf("diary: %w", err)
+	}
+	into.embedder = embedder
+	return c.Diary.Model, nil
 }
 
 // modelKey is the provider's key; "" when none is configured.

@@ -15,6 +15,7 @@ import (
 	"nudge/agent"
 	"nudge/agent/secret"
 	"nudge/agent/tool/command"
+	notes "nudge/agent/tool/diary"
 	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
@@ -23,6 +24,7 @@ import (
 	"nudge/cmd/nudge/config"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/diary"
 	"nudge/schedule"
 	"nudge/schedule/condition"
 )
@@ -36,6 +38,7 @@ type program struct {
 	voice   notify.Voice
 	hub     *bot.Hub
 	agent   *agent.Agent
+	diary   *diary.Diary
 	clock   *schedule.Clock
 	gauges  *condition.Gauges
 	log     *slog.Logger
@@ -94,6 +97,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log, Secrets: p.secrets,
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
 	})
+	p.diary = diary.New(diary.Config{Store: store, Embedder: made.embedder, MinScore: c.Diary.MinScore, Log: log})
 	tools, err := p.tools()
 	if err == nil {
 		p.gauges, err = condition.NewGauges(c.Measured(), dataDir)
@@ -102,7 +106,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		p.agent, err = agent.New(agent.Config{
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
-			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
+			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
 			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir), Secrets: p.secrets,
 		})
 	}
@@ -190,10 +194,14 @@ func (p *program) tools() ([]agent.Tool, error) {
 		return nil, fmt.Errorf("%s: %w", p.config.File, err)
 	}
 	tools = append(tools, page, p.voice.Tool())
+	tools = append(tools, notes.Tools(p.notes())...)
 	return append(tools, heartbeat.Tools(heartbeat.Config{
 		Store: p.store, Changed: func() { p.clock.Look() },
 	})...), nil
 }
+
+// notes is what the tools of the diary need.
+func (p *program) notes() notes.Config { return notes.Config{Diary: p.diary} }
 
 // saved finds the whole of a long result.
 func (p *program) saved(ctx context.Context, session, id string) (text string, found bool, err error) {

@@ -26,7 +26,7 @@ type Config struct {
 
 const (
 	// DefaultMinScore was found on one half of the questions in testdata and tried on the other; see the table in README.md.
-	DefaultMinScore = 0.3
+	DefaultMinScore = 0.4
 	// DefaultRoom is enough for some 200 people of 50 notes each who are active at a time.
 	DefaultRoom = 32 << 20
 )

@@ -122,7 +122,7 @@ func (x *index) near(ctx context.Context, vector []float32, most int) ([]ranked,
 			continue // another piece of a note that is here already
 		}
 		had[x.owners[at]] = true
-		found = append(found, ranked{note: x.owners[at], by: float64(r.Similarity)})
+		found = append(found, ranked{note: x.owners[at], by: float64(r.Similarity), covers: float64(r.Similarity)})
 	}
 	return found, nil
 }

@@ -11,14 +11,15 @@ import (
 const (
 	saturation = 1.2
 	lengthBias = 0.5
-	gramWeight = 0.3
+	gramWeight = 0.15
 )
 
 // background is how many notes about other things a diary counts as having besides its own, so that words are rare or
 // common also where there are only a few.
 const background = 100
 
-// fuseFrom is the constant of reciprocal rank fusion: how little the first places differ.
+// fuseFrom is the constant of reciprocal rank fusion: how little the first places differ. A place counts as much as what
+// speaks for it: a note that shares a few letters with a query has a place too, and that must not add up.
 const fuseFrom = 60
 
 // depth is how far down each order is read.
@@ -28,7 +29,7 @@ const depth = 50
 type ranked struct {
 	note int
 	by   float64
-	// covers is how much of what was asked for the note has, from 0 to 1.
+	// covers is how much of what was asked for the note has, from 0 to 1: the part of a query's features, or the cosine.
 	covers float64
 }
 
@@ -115,32 +116,49 @@ type found struct {
 	fused float64
 }
 
+// tally is what several orders say of one note.
+type tally struct {
+	fused float64
+	most  float64 // that it covers of a query
+	sum   float64 // of what it covers of each
+	near  float64 // the score of its vector
+}
+
+// score is half by the query that fits best and half by all of them, so that a word which only one of the wordings shares
+// with a note is not enough.
+func (t *tally) score(queries int) float64 {
+	return max((t.most+t.sum/float64(queries))/2, t.near)
+}
+
 // search orders the notes of an index for some queries, which mean the same in other words, and a vector of them, which may
 // be nil.
 func (x *index) search(ctx context.Context, queries [][]term, vector []float32, e Embedder) ([]found, error) {
-	fused := map[int]*found{}
-	take := func(list []ranked, score func(ranked) float64) {
+	tallies := map[int]*tally{}
+	take := func(list []ranked, count func(*tally, ranked)) {
 		for place, r := range list {
-			f := fused[r.note]
-			if f == nil {
-				f = &found{id: x.ids[r.note]}
-				fused[r.note] = f
+			t := tallies[r.note]
+			if t == nil {
+				t = &tally{}
+				tallies[r.note] = t
 			}
-			f.fused += 1 / float64(fuseFrom+place+1)
-			f.score = max(f.score, score(r))
+			t.fused += max(r.covers, 0) / float64(fuseFrom+place+1)
+			count(t, r)
 		}
 	}
 	for _, query := range queries {
-		take(x.words.match(query), func(r ranked) float64 { return r.covers })
+		take(x.words.match(query), func(t *tally, r ranked) {
+			t.most = max(t.most, r.covers)
+			t.sum += r.covers
+		})
 	}
 	near, err := x.near(ctx, vector, depth)
 	if err != nil {
 		return nil, err
 	}
-	take(near, func(r ranked) float64 { return e.Score(r.by) })
-	order := make([]found, 0, len(fused))
-	for _, f := range fused {
-		order = append(order, *f)
+	take(near, func(t *tally, r ranked) { t.near = e.Score(r.by) })
+	order := make([]found, 0, len(tallies))
+	for note, t := range tallies {
+		order = append(order, found{id: x.ids[note], score: t.score(len(queries)), fused: t.fused})
 	}
 	slices.SortFunc(order, func(a, b found) int {
 		return cmp.Or(cmp.Compare(b.fused, a.fused), cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))

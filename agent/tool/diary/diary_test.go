@@ -190,11 +190,15 @@ func TestCanary(t *testing.T) {
 	begun := len(r.model.Requests())
 	annElsewhere := agenttest.Ann
 	for name, ask := range map[string]func() string{
-		"Ann in a channel":           func() string { return r.say(annElsewhere, channel, recall("safe word", secret)) },
-		"Bob in that channel":        func() string { return r.say(bob, channel, recall("safe word", secret)) },
-		"Bob in private":             func() string { return r.say(bob, "terminal:local:dm:bob", recall("safe word", secret)) },
-		"somebody of a longer name":  func() string { return r.say(agent.Person{ID: "terminal:ann2"}, "terminal:local:dm:ann2", recall("safe word")) },
-		"somebody of a shorter name": func() string { return r.say(agent.Person{ID: "terminal:an"}, "terminal:local:dm:an", recall("safe word")) },
+		"Ann in a channel":    func() string { return r.say(annElsewhere, channel, recall("safe word", secret)) },
+		"Bob in that channel": func() string { return r.say(bob, channel, recall("safe word", secret)) },
+		"Bob in private":      func() string { return r.say(bob, "terminal:local:dm:bob", recall("safe word", secret)) },
+		"somebody of a longer name": func() string {
+			return r.say(agent.Person{ID: "terminal:ann2"}, "terminal:local:dm:ann2", recall("safe word"))
+		},
+		"somebody of a shorter name": func() string {
+			return r.say(agent.Person{ID: "terminal:an"}, "terminal:local:dm:an", recall("safe word"))
+		},
 		"Bob, naming Ann": func() string {
 			return r.say(bob, "terminal:local:dm:bob", do("recall", map[string]any{"queries": []string{"safe word"}, "person": "terminal:ann"}))
 		},

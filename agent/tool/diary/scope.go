@@ -6,6 +6,7 @@ import (
 	"nudge/agent"
 	"nudge/memory"
 	"nudge/memory/diary"
+	"nudge/schedule"
 )
 
 // Scope is where what is said in a conversation may be told again: in private only, or in that channel. It is "" for what is
@@ -22,6 +23,7 @@ func Scope(address string) string {
 }
 
 // ViewOf is the diary of whoever has an account, as it may be shown in a conversation.
-func ViewOf(_ memory.Tx, account agent.PersonID, address string) (diary.View, error) {
-	return diary.View{Person: string(account), Scope: Scope(address)}, nil
+func ViewOf(tx memory.Tx, account agent.PersonID, address string) (diary.View, error) {
+	person, err := schedule.PersonOf(tx, string(account))
+	return diary.View{Person: person, Scope: Scope(address)}, err
 }

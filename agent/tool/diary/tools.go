@@ -53,8 +53,8 @@ func (c Config) remember() agent.Tool {
 		Spec: agent.Spec{
 			Name: "remember",
 			Description: "Note a lasting fact about the person: a preference, decision, name, date; not the chat. " +
-				"aliases: 4-8 other words and wider terms, English too. about: its subject, as before when it changes.",
-			Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","maxLength":4000},` +
+				"aliases: 4-8 other words, wider terms, English too. about: its subject, the same when it changes.",
+			Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},` +
 				`"aliases":{"type":"array","items":{"type":"string"}},"about":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
 			Effect: agent.Idempotent,
 		},

@@ -156,6 +156,10 @@ func (c Config) stop() agent.Tool {
 			Schema:      json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`),
 			Effect:      agent.Idempotent,
 		},
+		Useful: func(ctx context.Context, person agent.PersonID, _ string) bool {
+			mine, _, err := c.made(ctx, person, "")
+			return err != nil || len(mine) > 0
+		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 			var args struct{ Name string }
 			if err := in.Decode(&args); err != nil {
@@ -175,9 +179,21 @@ func (c Config) stop() agent.Tool {
 
 // mayStop refuses to end a heartbeat that is not the person's.
 func (c Config) mayStop(ctx context.Context, person agent.PersonID, name string) error {
-	var mine []string
-	found := false
-	err := c.Store.View(ctx, func(tx memory.Tx) error {
+	mine, found, err := c.made(ctx, person, name)
+	switch {
+	case err != nil:
+		return errors.New("the heartbeats cannot be read now")
+	case found:
+		return nil
+	case mine == nil:
+		return fmt.Errorf("there is no heartbeat %q of theirs, nor any other", name)
+	}
+	return fmt.Errorf("there is no heartbeat %q of theirs; theirs are %s", name, strings.Join(mine, ", "))
+}
+
+// made are the heartbeats that a person made and that have not ended, and whether one of a name is among them.
+func (c Config) made(ctx context.Context, person agent.PersonID, name string) (mine []string, found bool, err error) {
+	err = c.Store.View(ctx, func(tx memory.Tx) error {
 		mine, found = nil, false
 		all, err := schedule.List(tx)
 		for _, h := range all {
@@ -188,13 +204,5 @@ func (c Config) mayStop(ctx context.Context, person agent.PersonID, name string)
 		}
 		return err
 	})
-	switch {
-	case err != nil:
-		return errors.New("the heartbeats cannot be read now")
-	case found:
-		return nil
-	case mine == nil:
-		return fmt.Errorf("there is no heartbeat %q of theirs, nor any other", name)
-	}
-	return fmt.Errorf("there is no heartbeat %q of theirs; theirs are %s", name, strings.Join(mine, ", "))
+	return mine, found, err
 }

@@ -220,7 +220,7 @@ func TestMadeAndEnded(t *testing.T) {
 		t.Errorf("%q, %+v, changed %d times", got, list(t, store), *changed)
 	}
 	w.Say(`stop_heartbeat {"name":"stretch"} `)
-	if got := final(t, w.Rest()); got != `there is no heartbeat "stretch" of theirs, nor any other` {
+	if got := final(t, w.Rest()); !strings.Contains(got, `there is no tool "stop_heartbeat"`) { // with nothing left to end it is not offered
 		t.Errorf("ending it again: %q", got)
 	}
 }

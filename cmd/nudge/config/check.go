@@ -25,6 +25,7 @@ func check(c *Config, at *place, f *faults) {
 		checkHook(c.Hooks[i], at.key("hook").item(i), f)
 	}
 	checkTools(c, at.key("tools"), f)
+	checkDiary(c, at.key("diary"), f)
 	checkFetch(c, at.key("fetch"), f)
 	gauges := checkGauges(c, at.key("gauge"), f)
 	names = map[string]*place{}

@@ -173,10 +173,11 @@ type Skills struct {
 
 // Diary says how notes are found again.
 type Diary struct {
-	Embedder string  `toml:"embedder" one:"local|openai"`
-	BaseURL  string  `toml:"base_url"`
-	Model    string  `toml:"model"`
-	MinScore float64 `toml:"min_score"` // 0 to 1; 0 lets the embedder choose
+	Embedder  string  `toml:"embedder" one:"local|openai"`
+	BaseURL   string  `toml:"base_url"` // "" means OpenAI's own
+	Model     string  `toml:"model"`
+	APIKeyEnv string  `toml:"api_key_env"`
+	MinScore  float64 `toml:"min_score"` // 0 to 1; 0 means the default of memory/diary
 }
 
 // Subagent is a helper that the model can hand work to.

@@ -9,6 +9,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/tool/command"
+	"nudge/agent/tool/diary"
 	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
@@ -26,7 +27,7 @@ var judged = map[string]string{workspace.Overwrite: "write_file"}
 
 // builtTools are the specs of all other tools, by name. Their functions are not kept, as they have no store.
 var builtTools = sync.OnceValue(func() map[string]agent.Spec {
-	tools := slices.Concat(workspace.Tools(workspace.Config{}), heartbeat.Tools(heartbeat.Config{}), []agent.Tool{notify.Voice{}.Tool()})
+	tools := slices.Concat(workspace.Tools(workspace.Config{}), heartbeat.Tools(heartbeat.Config{}), diary.Tools(diary.Config{}), []agent.Tool{notify.Voice{}.Tool()})
 	// A preset must be there for the tool to be; which one doesn't matter for its name.
 	if run, err := command.New([]command.Preset{{Name: "x", Run: []string{"x"}}}, nil); err == nil {
 		tools = append(tools, run)

@@ -22,7 +22,7 @@ var unavailable = []struct {
 
 // fixed lists the tables that do nothing in this version. Their keys may be written with their defaults, which ask for
 // nothing. A line is dropped when its feature is built.
-var fixed = []string{"diary", "telemetry"}
+var fixed = []string{"telemetry"}
 
 // onlyDefaults reports whether a table's keys may hold nothing but their defaults, and how the table is written.
 func onlyDefaults(table string) (write string, yes bool) {
