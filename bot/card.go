@@ -29,7 +29,8 @@ func CardText(r agent.Reply, slash string) string {
 		fmt.Fprintf(&b, "\nReply here, or: %s %s your words", spelled(slash, "answer"), r.ID)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "May I run %s?", r.Tool)
+	before, tool, after := Question(r)
+	b.WriteString(before + tool + after)
 	fmt.Fprintf(&b, "\n%s", ArgumentsText(r.Arguments))
 	if r.Text != "" {
 		fmt.Fprintf(&b, "\n%s", Visible(r.Text))
@@ -47,6 +48,25 @@ func CardText(r agent.Reply, slash string) string {
 		fmt.Fprintf(&b, "\n%s %s always: from now on %s.", approve, r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
 	}
 	return b.String()
+}
+
+// createHeartbeat is the tool whose cards are of something to be kept rather than of something to be run.
+const createHeartbeat = "create_heartbeat"
+
+// Question is what an approval asks, in three parts of which the second is a tool's name; "" where it need not be named.
+func Question(r agent.Reply) (before, tool, after string) {
+	if r.Tool == createHeartbeat {
+		return "Shall I save this heartbeat?", "", ""
+	}
+	return "May I run ", r.Tool, "?"
+}
+
+// ButtonWords are what the buttons of an approval are called that let the call run and that do not.
+func ButtonWords(r agent.Reply) (approve, deny string) {
+	if r.Tool == createHeartbeat {
+		return "Save", "Cancel"
+	}
+	return "Approve", "Deny"
 }
 
 // ArgumentsText is what a card says of a call's arguments.

@@ -314,7 +314,7 @@ func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, err
 		}
 		var lines []string
 		for _, b := range beats {
-			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.Cron, b.Condition.Kind, b.Prompt)
+			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.InWords(), b.Condition.Kind, b.About())
 			if b.Paused != "" {
 				line += "  (paused: " + b.Paused + ")"
 			}

@@ -197,7 +197,7 @@ func TestHeartbeatsCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.expect(f, "/heartbeats", "notice stretch  0 9 * * *, on always: Tell them.  (paused: too loud)")
+	s.expect(f, "/heartbeats", "notice stretch  every day at 09:00, on always: Tell them.  (paused: too loud)")
 }
 
 // card is the newest card that was shown.

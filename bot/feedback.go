@@ -186,6 +186,9 @@ func (h *Hub) changes(j schedule.Judged, e Event) string {
 			fmt.Sprintf("Snoozed until %s: nothing is said to you unasked before that, and what is true then comes then.", localTime(c.Until, zone)),
 			fmt.Sprintf("Undo: %s", h.word(c.Address, "snooze off")),
 		}
+		if j.Comes {
+			said = slices.Insert(said, 1, "This reminder comes again then.")
+		}
 	case schedule.Less:
 		said = []string{fmt.Sprintf("Less of this: %s speaks to you at most %s.", c.Heartbeat, schedule.Every(j.Least))}
 		if j.Bounded {

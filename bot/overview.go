@@ -77,7 +77,7 @@ func beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
 		if err != nil {
 			return nil, err
 		}
-		beat := Beat{Name: b.Name, Schedule: schedule.Words(b.Cron), Next: next, State: "on"}
+		beat := Beat{Name: b.Name, Schedule: b.InWords(), Next: next, State: "on"}
 		if b.Paused != "" {
 			beat.State = "paused: " + b.Paused
 		}

@@ -203,6 +203,7 @@ type Judged struct {
 	Least    time.Duration // how long at least the heartbeat now lets them be; 0 when they did not ask for less
 	Bounded  bool          // there was no step left: Least is as it was before
 	Speaking time.Time     // when the heartbeat may speak to them again; zero when it may now
+	Comes    bool          // the card was of a reminder, which comes again when the snooze ends
 }
 
 // Judge takes what a person says of a card, on whose clocks zone is. Each card has one feedback: what is said later of the
@@ -243,6 +244,9 @@ func Judge(tx memory.Tx, id, person string, said Feedback, span Span, now time.T
 	})
 	if err == nil && !j.Again {
 		err = j.Card.put(tx)
+		if err == nil {
+			j.Comes, err = snoozeReminder(tx, card, j.Card, now)
+		}
 	}
 	if err != nil {
 		return Judged{}, fmt.Errorf("judge notify card %s: %w", id, err)

@@ -30,6 +30,7 @@ type Waking struct {
 	Episode    string // the same while the condition stays true; for always, another at each tick
 	Evidence   string // what the check saw; written by others
 	Prompt     string
+	Text       string // what is to be said, with no model; "" where there is a prompt
 	Tools      []string
 	BreakQuiet bool
 	Tick       time.Time     // the instant for which the tick was due

@@ -24,19 +24,22 @@ const (
 //
 // A spec with fixed hours fires once for each wanted time of each local date: at the first of two when the clock goes
 // back, at the first instant after the gap when it goes forward. A spec with * or a step in the hour field fires in
-// both copies of a repeated hour and not in one that is left out. @every is real time.
+// both copies of a repeated hour and not in one that is left out. @every is real time. @at is one instant.
 type Schedule struct {
 	fields *cron.SpecSchedule // compared with wall clock readings, which are written as if they were UTC
 	fixed  bool               // the hours are fixed ones
 	every  time.Duration
+	once   time.Time // the only instant
 	zone   *time.Location
 }
 
 var cronField = regexp.MustCompile(`^[0-9A-Za-z*?/-]+(,[0-9A-Za-z*?/-]+)*$`)
 
 // ParseCron reads a spec of five fields (minute, hour, day of month, month, day of week), @hourly, @daily, @weekly,
-// @monthly, @yearly or @every DURATION, in the IANA zone named, "" meaning UTC. It refuses what never falls due. An
-// interval is a whole number of seconds, at least one.
+// @monthly, @yearly, @every DURATION or @at TIME, in the IANA zone named, "" meaning UTC. It refuses what never falls due. An
+// interval is a whole number of seconds, at least one. TIME is a reading of the zone's clocks such as 2027-01-31T08:00, or
+// an instant with its offset from UTC; a reading that is left out means the first instant after it, of one that is repeated the
+// first counts.
 func ParseCron(spec, zone string) (Schedule, error) {
 	location, err := loadZone(zone)
 	if err != nil {
@@ -45,6 +48,9 @@ func ParseCron(spec, zone string) (Schedule, error) {
 	spec = strings.TrimSpace(spec)
 	if err := checkCron(spec); err != nil {
 		return Schedule{}, fmt.Errorf("read cron %q: %w", spec, err)
+	}
+	if text, found := strings.CutPrefix(spec, onceWord); found {
+		return parseOnce(strings.TrimSpace(text), location)
 	}
 	parsed, err := parseFields(spec)
 	if err != nil {
@@ -65,6 +71,29 @@ func ParseCron(spec, zone string) (Schedule, error) {
 	}
 	return schedule, nil
 }
+
+// onceWord begins a spec of one instant.
+const onceWord = "@at "
+
+// parseOnce reads the instant behind [onceWord].
+func parseOnce(text string, zone *time.Location) (Schedule, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return Schedule{once: at.In(zone), zone: zone}, nil
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04"} {
+		if reading, err := time.Parse(layout, text); err == nil {
+			s := Schedule{zone: zone}
+			s.once = s.firstAt(reading).In(zone)
+			return s, nil
+		}
+	}
+	return Schedule{}, fmt.Errorf("read cron %q: @at needs a time such as 2027-01-31T08:00", onceWord+text)
+}
+
+// Once is the only instant of a schedule that has but one; zero for others.
+func (s Schedule) Once() time.Time { return s.once }
 
 // checkCron refuses what the parser would choke on or misread.
 func checkCron(spec string) error {
@@ -144,6 +173,11 @@ func loadZone(name string) (*time.Location, error) {
 func (s Schedule) Next(after time.Time) time.Time {
 	after = after.Round(0)
 	switch {
+	case !s.once.IsZero():
+		if !s.once.After(after) {
+			return time.Time{}
+		}
+		return s.once
 	case s.every > 0:
 		return after.Add(s.every - time.Duration(after.Nanosecond())).In(s.zone)
 	case s.fields == nil:
@@ -170,6 +204,9 @@ func (s Schedule) Upcoming(after time.Time, count int) []time.Time {
 func (s Schedule) latest(from, now time.Time) time.Time {
 	if s.every > 0 {
 		return from.Add(now.Sub(from) / s.every * s.every)
+	}
+	if !s.once.IsZero() {
+		return from
 	}
 	// Only the end of a long downtime is walked through.
 	start := from

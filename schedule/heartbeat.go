@@ -22,13 +22,14 @@ const (
 	maxPeople    = 100_000
 )
 
-// Heartbeat is a prompt that falls due again, and the condition on which it wakes people.
+// Heartbeat is a prompt that falls due again, or once, and the condition on which it wakes people.
 type Heartbeat struct {
 	Name       string        `json:"name"`                  // unique
 	Cron       string        `json:"cron"`                  // see [ParseCron]
 	Zone       string        `json:"zone,omitempty"`        // IANA name; "" means each person's own
 	For        []string      `json:"for"`                   // the people who are woken
-	Prompt     string        `json:"prompt"`                // what the model is told, word for word
+	Prompt     string        `json:"prompt,omitempty"`      // what the model is told, word for word
+	Text       string        `json:"text,omitempty"`        // in place of a prompt: what is said, word for word, and no model is asked
 	Tools      []string      `json:"tools,omitempty"`       // offered to the woken runs
 	MaxTicks   int           `json:"max_ticks,omitempty"`   // the heartbeat ends after so many ticks that woke and ended well; 0 means never
 	Until      time.Time     `json:"until,omitzero"`        // no tick after it; zero means no end
@@ -65,7 +66,9 @@ func (h Heartbeat) Validate() error {
 		named[person] = true
 	}
 	switch {
-	case strings.TrimSpace(h.Prompt) == "" || len(h.Prompt) > maxPrompt || !utf8.ValidString(h.Prompt):
+	case h.Prompt != "" && h.Text != "":
+		return errors.New("heartbeat.text: stands in place of a prompt, so there cannot be both")
+	case strings.TrimSpace(h.Prompt+h.Text) == "" || len(h.Prompt+h.Text) > maxPrompt || !utf8.ValidString(h.Prompt+h.Text):
 		return fmt.Errorf("heartbeat.prompt: needs 1 to %d bytes of valid UTF-8", maxPrompt)
 	case h.MaxTicks < 0:
 		return errors.New("heartbeat.max_ticks: is below zero")
@@ -86,6 +89,25 @@ func (h Heartbeat) validateName() error {
 		return fmt.Errorf("heartbeat.name: %q needs 1 to %d printable bytes, with no : ~ or / in it and no blanks at its ends", h.Name, maxName)
 	}
 	return nil
+}
+
+// About is what the heartbeat is for: its prompt, or the words that it says.
+func (h Heartbeat) About() string { return h.Prompt + h.Text }
+
+// InWords says when the heartbeat falls due, as in "every hour" or "once on Tuesday 1 December 2026 at 08:00 CET".
+func (h Heartbeat) InWords() string {
+	if timed, err := h.timed(h.Zone); err == nil && !timed.Once().IsZero() {
+		return "once on " + inWords(timed.Once())
+	}
+	return Words(h.Cron)
+}
+
+// spec is the heartbeat's cron spec as it is shown; one of a single instant is in words.
+func (h Heartbeat) spec() string {
+	if strings.HasPrefix(strings.TrimSpace(h.Cron), onceWord) {
+		return h.InWords()
+	}
+	return h.Cron
 }
 
 // resting says in words why the heartbeat takes no ticks, "" when it does.

@@ -144,7 +144,7 @@ func (v *verdict) digested(t *tick, back []held, f Finding) {
 		}
 		w := Withheld{Heartbeat: t.heartbeat.Name, Episode: t.before.Episode, Text: f.Evidence, Seen: f.Evidence != "", By: h.By, First: t.at, Last: t.at, Count: 1}
 		if w.Text == "" {
-			w.Text = t.heartbeat.Prompt
+			w.Text = t.heartbeat.About()
 		}
 		v.withheld = append(v.withheld, withholding{h.person, h.zone, w})
 	}

@@ -279,7 +279,7 @@ func (c *Clock) wakeAll(ctx context.Context, t *tick, people []string, f Finding
 func (t *tick) waking(person string, f Finding) Waking {
 	h := t.heartbeat
 	return Waking{
-		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Prompt: h.Prompt,
+		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Prompt: h.Prompt, Text: h.Text,
 		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Tick: t.at, Timeout: h.RunTimeout,
 	}
 }

@@ -134,7 +134,7 @@ func (r Report) String() string {
 		zone = "each person's own zone"
 	}
 	fmt.Fprintf(&text, "heartbeat %s: %s (%s), condition %s, for %s\n",
-		h.Name, h.Cron, zone, h.Condition.Kind, clip(strings.Join(h.For, ", "), maxReason))
+		h.Name, h.spec(), zone, h.Condition.Kind, clip(strings.Join(h.For, ", "), maxReason))
 	if resting := h.resting(); resting != "" {
 		text.WriteString(resting + "\n")
 	}

@@ -56,7 +56,10 @@ func Words(spec string) string {
 		return spec
 	}
 	if timed.every > 0 {
-		return "every " + shortDuration(timed.every)
+		return Every(timed.every)
+	}
+	if text, found := strings.CutPrefix(spec, onceWord); found {
+		return onceInWords(text)
 	}
 	at, on := timesInWords(spec, timed.fields), daysInWords(timed.fields)
 	if at == "" || on == "" {
@@ -69,6 +72,18 @@ func Words(spec string) string {
 		return at + " " + on
 	}
 	return on + " " + at
+}
+
+// onceInWords says when the one instant is, as its spec has it.
+func onceInWords(text string) string {
+	at, err := parseOnce(strings.TrimSpace(text), time.UTC)
+	if err != nil {
+		return onceWord + text
+	}
+	if instant, err := time.Parse(time.RFC3339, strings.TrimSpace(text)); err == nil {
+		return "once on " + instant.Format("Monday 2 January 2006 at 15:04 -07:00")
+	}
+	return "once on " + at.once.Format("Monday 2 January 2006 at 15:04")
 }
 
 // timesInWords tells the minutes and hours; "" where that takes too many words.

@@ -60,9 +60,12 @@ func (d *Discord) cardText(r agent.Reply) *markdown.Text {
 		}
 		return out
 	}
-	out.Write("May I run ")
-	out.Whole("**" + escape(bot.Visible(r.Tool)) + "**")
-	out.Write("?")
+	before, tool, after := bot.Question(r)
+	out.Write(before)
+	if tool != "" {
+		out.Whole("**" + escape(bot.Visible(tool)) + "**")
+		out.Write(after)
+	}
 	out.Lines(1)
 	writeCode(out, bot.ArgumentsText(r.Arguments))
 	switch text := bot.Visible(r.Text); {
@@ -90,9 +93,10 @@ func components(r agent.Reply) []discordgo.MessageComponent {
 	case agent.Notice:
 		return choices(r, 0)
 	}
+	approve, deny := bot.ButtonWords(r)
 	buttons := []discordgo.MessageComponent{
-		button(actionApprove, r.ID, "Approve", discordgo.SuccessButton),
-		button(actionDeny, r.ID, "Deny", discordgo.DangerButton),
+		button(actionApprove, r.ID, approve, discordgo.SuccessButton),
+		button(actionDeny, r.ID, deny, discordgo.DangerButton),
 	}
 	if !r.Parked {
 		buttons = append(buttons, button(actionEdit, r.ID, "Edit", discordgo.SecondaryButton))

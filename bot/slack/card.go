@@ -82,16 +82,19 @@ func letters(text string) []slack.Block {
 }
 
 // asking is the first line of an approval.
-func asking(tool string) slack.Block {
-	return slack.NewRichTextBlock("", slack.NewRichTextSection(
-		slack.NewRichTextSectionTextElement("May I run ", nil),
-		slack.NewRichTextSectionTextElement(tool, &slack.RichTextSectionTextStyle{Code: true, Bold: true}),
-		slack.NewRichTextSectionTextElement("?", nil)))
+func asking(r agent.Reply) slack.Block {
+	before, tool, after := bot.Question(r)
+	parts := []slack.RichTextSectionElement{slack.NewRichTextSectionTextElement(before, nil)}
+	if tool != "" {
+		style := &slack.RichTextSectionTextStyle{Code: true, Bold: true}
+		parts = append(parts, slack.NewRichTextSectionTextElement(cut(bot.Visible(tool), labelLimit), style), slack.NewRichTextSectionTextElement(after, nil))
+	}
+	return slack.NewRichTextBlock("", slack.NewRichTextSection(parts...))
 }
 
 // call shows the call that an approval is about: the tool, its arguments, and what the tool says of them.
 func call(r agent.Reply, limit int) []slack.Block {
-	blocks := append([]slack.Block{asking(cut(bot.Visible(r.Tool), labelLimit))}, letters(cut(bot.ArgumentsText(r.Arguments), limit))...)
+	blocks := append([]slack.Block{asking(r)}, letters(cut(bot.ArgumentsText(r.Arguments), limit))...)
 	switch text := cut(bot.Visible(r.Text), limit); {
 	case strings.Contains(text, "\n"):
 		blocks = append(blocks, letters(text)...) // a diff, or a list
@@ -128,9 +131,10 @@ func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
 
 // verdicts are the buttons of an approval.
 func verdicts(r agent.Reply) []slack.BlockElement {
+	approve, deny := bot.ButtonWords(r)
 	buttons := []slack.BlockElement{
-		button(actionApprove, r.ID, "Approve", slack.StylePrimary),
-		button(actionDeny, r.ID, "Deny", slack.StyleDanger),
+		button(actionApprove, r.ID, approve, slack.StylePrimary),
+		button(actionDeny, r.ID, deny, slack.StyleDanger),
 	}
 	if !r.Parked {
 		buttons = append(buttons, button(actionEdit, r.ID, "Edit", slack.StyleDefault))

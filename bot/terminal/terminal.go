@@ -289,7 +289,10 @@ func (t *Terminal) render(r agent.Reply) string {
 	case agent.Progress:
 		return t.paint(dim, "  · "+strings.ReplaceAll(text, "\n", "\n    ")) + "\n"
 	case agent.Notify:
-		text = t.paint(bold, "♦ "+r.Heartbeat+": "+text) + "\n"
+		if r.Heartbeat != "" {
+			text = r.Heartbeat + ": " + text
+		}
+		text = t.paint(bold, "♦ "+text) + "\n"
 		if r.TakesFeedback() {
 			text += t.paint(dim, "  "+bot.FeedbackHint(r, "/")) + "\n"
 		}

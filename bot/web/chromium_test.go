@@ -445,7 +445,7 @@ func TestPageParts(t *testing.T) {
 	page.until("document.getElementById('stop').hidden")
 
 	page.types("remind me every minute to stretch")
-	page.sees(".card:not(.settled)", "create_heartbeat")
+	page.sees(".card:not(.settled)", "Shall I save this heartbeat?")
 	page.sees(".card:not(.settled) .text", "The next times")
 	page.until("state.waiting")
 	page.shoot("22-heartbeat")
@@ -474,8 +474,7 @@ func (page *page) goesAway(p *program) {
 	if eval[bool](page, "document.getElementById('stop').hidden") {
 		page.t.Error("a turn that waits has no Stop after a restart")
 	}
-	page.press(".card:not(.settled)", "Deny")
-	page.press(".card:not(.settled)", "Deny it")
+	page.press(".card:not(.settled)", "Cancel")
 	page.until("!document.querySelector('.card:not(.settled)') && document.getElementById('stop').hidden")
 	page.shoot("23-after-restart")
 }

@@ -22,7 +22,9 @@ type line struct {
 	Parcel string `json:"parcel,omitempty"`
 	// Shown are the arguments of an approval as a person reads them.
 	Shown string `json:"shown,omitempty"`
-	// Labels are the choices of a question as a person reads them.
+	// Asks is what an approval asks, where that does not name its tool.
+	Asks string `json:"asks,omitempty"`
+	// Labels are the choices of a question as a person reads them, or the words on the first two buttons of an approval.
 	Labels []string `json:"labels,omitempty"`
 	// AlwaysMeans says, up to the time, what it means to allow an approval's call always.
 	AlwaysMeans string     `json:"always_means,omitempty"`
@@ -35,6 +37,11 @@ func lineOf(r agent.Reply, parcel string) line {
 	switch r.Kind {
 	case agent.Approval:
 		l.Shown = bot.Visible(indented(r.Arguments))
+		approve, deny := bot.ButtonWords(r)
+		l.Labels = []string{approve, deny}
+		if before, tool, _ := bot.Question(r); tool == "" {
+			l.Asks = before
+		}
 		if r.Always != nil {
 			l.AlwaysMeans = "From now on " + bot.AlwaysText("")
 		}

@@ -161,7 +161,7 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 	}
 	for _, b := range beats {
 		beat := ownHeartbeat{
-			Name: b.Name, Cron: b.Cron, Zone: b.Zone, Prompt: b.Prompt, Tools: b.Tools, Until: b.Until, Kind: b.Condition.Kind,
+			Name: b.Name, Cron: b.Cron, Zone: b.Zone, Prompt: b.About(), Tools: b.Tools, Until: b.Until, Kind: b.Condition.Kind,
 			Made: b.By == string(person), Wakes: slices.Contains(b.For, string(person)), Paused: b.Paused, Ended: b.Ended,
 		}
 		if beat.Made {

@@ -196,7 +196,7 @@ func (p *program) tools() ([]agent.Tool, error) {
 	tools = append(tools, page, p.voice.Tool())
 	tools = append(tools, notes.Tools(p.notes())...)
 	return append(tools, heartbeat.Tools(heartbeat.Config{
-		Store: p.store, Changed: func() { p.clock.Look() },
+		Store: p.store, Budget: p.voice.Budget, Changed: func() { p.clock.Look() },
 	})...), nil
 }
 
@@ -274,9 +274,14 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		ctx, cancel = context.WithTimeout(ctx, w.Timeout)
 		defer cancel()
 	}
-	totals, err := p.agent.Wake(ctx, agent.PersonID(w.Person), agent.Wake{
-		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet,
-	})
+	wake := agent.Wake{
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Text: w.Text, Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet,
+	}
+	if w.Text != "" {
+		err := p.sayFixed(ctx, agent.PersonID(w.Person), wake)
+		return schedule.Ended{OK: err == nil}, err
+	}
+	totals, err := p.agent.Wake(ctx, agent.PersonID(w.Person), wake)
 	if err != nil {
 		return schedule.Ended{}, err
 	}
@@ -284,6 +289,18 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		OK: totals.Reason == agent.Completed || totals.Reason == "", Reason: string(totals.Reason),
 		ModelCalls: totals.Steps, TokensIn: totals.TokensIn, TokensOut: totals.TokensOut, CostUSD: totals.CostUSD,
 	}, nil
+}
+
+// sayFixed says a heartbeat's fixed words to a person.
+func (p *program) sayFixed(ctx context.Context, person agent.PersonID, wake agent.Wake) error {
+	session, err := p.voice.Say(ctx, person, wake)
+	if err == nil && session != "" {
+		p.hub.Outgoing()
+		if p.wants(session) {
+			p.agent.Look(session)
+		}
+	}
+	return err
 }
 
 // zone is a person's time zone.

@@ -23,7 +23,7 @@ var schemas = map[string]string{
 	"run_command":      `{"type":"object","properties":{"name":{"enum":["disk","wait"]},"seconds":{"type":"string"}},"required":["name"]}`,
 	"ask_person":       `{"type":"object","properties":{"question":{"type":"string"},"choices":{"type":"array"}},"required":["question"]}`,
 	"plan":             `{"type":"object","properties":{"items":{"type":"array"}},"required":["items"]}`,
-	"create_heartbeat": `{"type":"object","properties":{"name":{},"cron":{},"timezone":{},"prompt":{},"condition":{},"until":{}},"required":["name","cron","prompt","condition"]}`,
+	"create_heartbeat": `{"type":"object","properties":{"name":{},"cron":{},"timezone":{},"prompt":{},"text":{},"condition":{},"until":{},"break_quiet":{}},"required":["name","cron","condition"]}`,
 	"stop_heartbeat":   `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`,
 	"notify":           `{"type":"object","properties":{"text":{"type":"string"},"urgency":{},"key":{}},"required":["text"]}`,
 	"recall":           `{"type":"object","properties":{"queries":{"type":"array"}},"required":["queries"]}`,
@@ -115,6 +115,15 @@ func TestFirstCalls(t *testing.T) {
 		{"remind me every 5 minutes to stretch", `create_heartbeat {"condition":{"kind":"always"},"cron":"@every 5m","name":"stretch","prompt":"Remind me to stretch"}`},
 		{"every weekday at nine tell me to check my mail", `create_heartbeat {"condition":{"kind":"always"},"cron":"0 9 * * 1-5","name":"check-my-mail","prompt":"Tell me to check my mail"}`},
 		{"tell me when report.csv appears", `create_heartbeat {"condition":{"kind":"file","on":"change","path":"report.csv","test":"exists"},"cron":"@every 1m","name":"report-csv","prompt":"Tell me when report.csv appears"}`},
+		{"tell me every weekday at nine if report.txt is missing", `create_heartbeat {"condition":{"kind":"file","on":"true","path":"report.txt","test":"missing"},"cron":"0 9 * * 1-5","name":"report-txt","prompt":"Tell me if report.txt is missing"}`},
+		{"tell me every weekday at nine if a build is red", `create_heartbeat {"condition":{"kind":"always"},"cron":"0 9 * * 1-5","name":"a-build-is-red","prompt":"Tell me if a build is red"}`},
+		{"[Monday 2026-11-30 09:15 CET]\nremind me tomorrow at 8 to call", `create_heartbeat {"condition":{"kind":"always"},"cron":"@at 2026-12-01T08:00","name":"call","text":"Time to call."}`},
+		{"[Monday 2026-11-30 09:15 CET]\nremind me at half past nine to call Bob even at night", `create_heartbeat {"break_quiet":true,"condition":{"kind":"always"},"cron":"@at 2026-11-30T09:30","name":"call-bob","text":"Time to call Bob."}`},
+		{"[Monday 2026-11-30 09:15 CET]\nremind me at 9 to call", `create_heartbeat {"condition":{"kind":"always"},"cron":"@at 2026-12-01T09:00","name":"call","text":"Time to call."}`},
+		{"[Monday 2026-11-30 09:15 CET]\nremind me of the report next friday afternoon", `create_heartbeat {"condition":{"kind":"always"},"cron":"@at 2026-12-04T15:00","name":"report","text":"You wanted to hear about this now: the report."}`},
+		{"[Monday 2026-11-30 09:15 CET]\nremind me tonight at 8pm in America/New_York to go", `create_heartbeat {"condition":{"kind":"always"},"cron":"@at 2026-11-30T20:00","name":"go","text":"Time to go.","timezone":"America/New_York"}`},
+		{"remind me in 20 minutes to drink water", `create_heartbeat {"condition":{"kind":"always"},"cron":"@in 20m","name":"drink-water","text":"Time to drink water."}`},
+		{"tell me in half an hour if report.txt exists", `create_heartbeat {"condition":{"kind":"file","on":"true","path":"report.txt","test":"exists"},"cron":"@in 30m","name":"report-txt","prompt":"Tell me if report.txt exists"}`},
 		{"stop reminding me to stretch", `stop_heartbeat {"name":"stretch"}`},
 		{"stop heartbeat disk", `stop_heartbeat {"name":"disk"}`},
 		{"remember that I like green tea", `remember {"aliases":["love","enjoy","favourite","favorite","prefer","hot drink","beverage"],"text":"I like green tea"}`},
@@ -180,7 +189,6 @@ func TestSaysAtOnce(t *testing.T) {
 		{"which, joined", "", []model.Message{user("hi"), said("Hello."), user(note + "\nwhich disk?")}, []string{"/dev/sda1 95% /"}},
 		{"preset", "", []model.Message{user("run backup")}, []string{`"backup"`, "disk, wait"}},
 		{"news", "", []model.Message{user("[Bob approved the call of delete_file with {\"path\":\"a.txt\"} (card k1). It was run just now. Its result:\nDeleted \"a.txt\". :-[ ]\nTell the person what came of it.")}, []string{"Bob approved", `Deleted "a.txt"`}},
-		{"cut by two", "", []model.Message{user("remind me in 10 minutes to stretch")}, []string{"every"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := answer(t, model.Request{System: c.system, Messages: c.messages, Tools: allTools()})

@@ -13,15 +13,21 @@ var (
 	}
 	remindLead = regexp.MustCompile(`(?i)\b(?:remind|tell|notify|ping|nudge|warn|message|wake|let me know|say|ask me|alert)\b`)
 	whenFirst  = regexp.MustCompile(`(?i)^(?:every|each|daily|hourly|weekly|monthly|nightly|once an?|on (?:` + dayName + `))\b`)
-	oneTime    = regexp.MustCompile(`(?i)^(?:remind|ping|nudge|wake) me\b.*\b(?:in ` + numberWord + ` (?:seconds?|secs?|minutes?|mins?|hours?|days?|weeks?)|tomorrow|tonight|later|next \w+|at (?:` + hours + `))`)
 	remindBare = phrase(`remind me\b(?: (?:to|about|of|that) )?.*`)
+	stateWords = regexp.MustCompile(`(?i)^(?:exists|is there|is present|is gone|is missing)$`)
+	evenThen   = regexp.MustCompile(`(?i),? *\beven (?:at night|in (?:my |the )?quiet hours|during (?:my |the )?quiet hours)\b`)
+	asksIf     = regexp.MustCompile(`(?i)^(?:please )?(?:tell|let|notify|ping|warn|alert|message) (?:me|us)(?: know)? (?:if|when|whenever|once|as soon as|whether)\b`)
 	setUp      = regexp.MustCompile(`(?i)^(?:set up|create|make|add|start|new)(?: a| an| the)? (?:heartbeat|reminder)s?(?: that| to| for| which)?\s*`)
 )
 
 // watchIntent makes a heartbeat that wakes when something becomes of a file.
 func watchIntent(r *reading, c clause) act {
+	words, w := c.plain, when{cron: "@every 1m"}
+	if found, ok := r.findTime(c.plain); ok {
+		words, w = found.rest, found
+	}
 	for _, p := range watchWords {
-		m := groups(p, c.plain)
+		m := groups(p, words)
 		if m == nil {
 			continue
 		}
@@ -33,18 +39,16 @@ func watchIntent(r *reading, c clause) act {
 		if names == nil {
 			return nil
 		}
-		cron := "@every 1m"
-		prompt := c.plain
-		if w, ok := findWhen(c.plain); ok {
-			cron, prompt = w.cron, w.rest
+		path, on := names[0], "change"
+		if w.cron != "@every 1m" && stateWords.MatchString(m["test"]) {
+			on = "true" // it is asked what is so at these times
 		}
-		path := names[0]
-		return func(t *turn) {
-			t.perform("create_heartbeat", map[string]any{
-				"name": slug(path), "cron": cron, "prompt": capital(prompt),
-				"condition": map[string]any{"kind": "file", "path": path, "test": fileTest(m["test"]), "on": "change"},
-			})
+		arguments := map[string]any{
+			"name": slug(path), "cron": w.cron, "prompt": capital(words),
+			"condition": map[string]any{"kind": "file", "path": path, "test": fileTest(m["test"]), "on": on},
 		}
+		w.put(arguments)
+		return func(t *turn) { t.perform("create_heartbeat", arguments) }
 	}
 	return nil
 }
@@ -63,18 +67,15 @@ func fileTest(words string) string {
 }
 
 // remindIntent makes a heartbeat that wakes at its time, whatever is the case.
-func remindIntent(_ *reading, c clause) act {
+func remindIntent(r *reading, c clause) act {
 	text := setUp.ReplaceAllString(c.plain, "")
 	made := text != c.plain
 	if made && strings.HasSuffix(strings.TrimSpace(setUp.FindString(c.plain)), " to") {
 		text = "remind me to " + text
 	}
-	if w, ok := findWhen(text); ok && (made || whenFirst.MatchString(text) || remindLead.MatchString(text)) {
+	if w, ok := r.findTime(text); ok && (made || whenFirst.MatchString(text) || remindLead.MatchString(text)) {
 		prompt := capital(strings.TrimSpace(w.rest))
 		return func(t *turn) { reminding(t, prompt, w) }
-	}
-	if oneTime.MatchString(c.plain) {
-		return saying("I can only set up what comes again, not a single reminder. Say it with \"every\", as in: %s", repeating.line)
 	}
 	if !remindBare.MatchString(c.plain) {
 		return nil
@@ -88,13 +89,25 @@ func reminding(t *turn, prompt string, w when) {
 		t.fail("I heard when, but not what. Say it as in: %s", repeating.line)
 		return
 	}
-	arguments := map[string]any{
-		"name": slug(subject), "cron": w.cron, "prompt": prompt, "condition": map[string]any{"kind": "always"},
+	arguments := map[string]any{"name": slug(subject), "cron": w.cron, "condition": map[string]any{"kind": "always"}}
+	w.put(arguments)
+	if loud := evenThen.FindStringIndex(prompt); loud != nil {
+		prompt, arguments["break_quiet"] = without(prompt, loud[0], loud[1]), true
+		arguments["name"] = slug(subjectOf(prompt))
 	}
+	if w.once && !asksIf.MatchString(prompt) {
+		arguments["text"] = reminderText(prompt)
+	} else {
+		arguments["prompt"] = prompt
+	}
+	t.perform("create_heartbeat", arguments)
+}
+
+// put puts what was said of a zone to the arguments of a heartbeat.
+func (w when) put(arguments map[string]any) {
 	if w.zone != "" {
 		arguments["timezone"] = w.zone
 	}
-	t.perform("create_heartbeat", arguments)
 }
 
 // askWhen asks how often, as that wasn't said.
@@ -113,7 +126,7 @@ func askWhen(t *turn, prompt string) {
 		t.say("%s", report(reply))
 		return
 	}
-	w, ok := findWhen(reply.text)
+	w, ok := t.findTime(reply.text)
 	if !ok {
 		w, ok = findWhen("every " + reply.text)
 	}

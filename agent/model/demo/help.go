@@ -25,6 +25,7 @@ var allExamples = []example{
 	{line: "remember that I like green tea", tools: []string{"remember"}},
 	repeating,
 	{line: "tell me when report.csv appears", tools: []string{"create_heartbeat"}},
+	{line: "remind me tomorrow at 8 to call Bob", tools: []string{"create_heartbeat"}},
 	{line: "ask me whether I want tea or coffee", tools: []string{"ask_person"}},
 	{line: "what do you know about drinks?", tools: []string{"recall"}},
 	{line: "what is 2+3*4?"},

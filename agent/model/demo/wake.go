@@ -55,15 +55,16 @@ func (t *turn) wakeText(prompt, evidence string) string {
 		}
 		return capital(subjectOf(prompt)) + " - the check saw: " + evidence
 	}
-	for _, p := range []*regexp.Regexp{reminderOf, timeTo} {
-		if m := groups(p, prompt); m != nil {
-			return "Time to " + sentence(toPerson(m["what"]))
-		}
+	if reminderOf.MatchString(prompt) || timeTo.MatchString(prompt) {
+		return reminderText(prompt)
 	}
 	if found := t.lookUp(prompt); found != "" || t.waits() {
 		return found
 	}
-	return "You wanted to hear about this now: " + sentence(toPerson(subjectOf(prompt)))
+	if asksIf.MatchString(prompt) {
+		return "You wanted to know if " + sentence(toPerson(subjectOf(prompt))) + " I can't look that up, being only the demo model."
+	}
+	return reminderText(prompt)
 }
 
 // lookUp does what a prompt asks for, if that only reads, and returns what came of it.

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// when is a time that comes again, found in some words.
+// when is a time that comes again, or once, found in some words.
 type when struct {
-	cron string // five fields, or "@every" and a duration
+	cron string // five fields, or "@every" and a duration, or for a single time "@at" or "@in"
+	once bool
 	zone string // IANA name, if one was said
 	rest string // the words without it
 }
@@ -45,14 +46,8 @@ func findWhen(text string) (when, bool) {
 	}
 	w := when{rest: without(text, start, end)}
 	hour, minute := dayHour(text[start:end]), 0
-	if at := atHour.FindStringSubmatchIndex(w.rest); at != nil {
-		if h, m, ok := clockTime(w.rest[at[2]:at[3]]); ok {
-			if at[4] >= 0 && h < 12 { // in the afternoon or evening
-				h += 12
-			}
-			hour, minute = h, m
-			w.rest = without(w.rest, at[0], at[1])
-		}
+	if minutes, rest, ok := hourIn(w.rest); ok {
+		hour, minute, w.rest = minutes/60, minutes%60, rest
 	}
 	if at := inZone.FindStringSubmatchIndex(w.rest); at != nil {
 		w.zone = w.rest[at[2]:at[3]]

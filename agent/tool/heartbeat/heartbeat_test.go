@@ -49,23 +49,40 @@ func arguments(t *testing.T, changes map[string]any) json.RawMessage {
 }
 
 func tools(store memory.Store, changed func()) (create, stop agent.Tool) {
-	both := heartbeat.Tools(heartbeat.Config{Store: store, Changed: changed})
+	quiet, err := schedule.ParseQuiet("22:00-07:00")
+	if err != nil {
+		panic(err)
+	}
+	both := heartbeat.Tools(heartbeat.Config{Store: store, Changed: changed, Budget: schedule.Budget{Quiet: quiet}})
 	return both[0], both[1]
 }
 
 // TestCard tells the next three instants in the person's own time, and what is unusual.
 func TestCard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // its clock stands at midnight of 1 January 2000, UTC
+		const each = "Each time, whatever is the case, I look and tell you what there is to tell."
 		create, _ := tools(open(t), nil)
 		for _, test := range []struct {
 			changes map[string]any
 			want    string
 		}{
-			{nil, "The next times:\nSaturday 1 January 2000 at 09:00 CET\nSunday 2 January 2000 at 09:00 CET\nMonday 3 January 2000 at 09:00 CET"},
-			{map[string]any{"timezone": "Asia/Tokyo"}, "The next times:\nSunday 2 January 2000 at 09:00 JST\nMonday 3 January 2000 at 09:00 JST\nTuesday 4 January 2000 at 09:00 JST"},
-			{map[string]any{"cron": "@every 90m"}, "The next times:\nSaturday 1 January 2000 at 02:30 CET\nSaturday 1 January 2000 at 04:00 CET\nSaturday 1 January 2000 at 05:30 CET"},
-			{map[string]any{"cron": "@every 30s"}, "The next times:\nSaturday 1 January 2000 at 01:00:30 CET\nSaturday 1 January 2000 at 01:01 CET\nSaturday 1 January 2000 at 01:01:30 CET\n" +
-				"it falls due every 30s, which is more often than once a minute"},
+			{nil, "Every day at 09:00. The next times:\nSaturday 1 January 2000 at 09:00 CET\nSunday 2 January 2000 at 09:00 CET\nMonday 3 January 2000 at 09:00 CET\n" + each},
+			{map[string]any{"timezone": "Asia/Tokyo"}, "Every day at 09:00. The next times:\nSunday 2 January 2000 at 09:00 JST (for you Sun 01:00 CET)\n" +
+				"Monday 3 January 2000 at 09:00 JST (for you Mon 01:00 CET)\nTuesday 4 January 2000 at 09:00 JST (for you Tue 01:00 CET)\n" + each +
+				"\nCareful: in your quiet hours (22:00-07:00) it says nothing, and you hear of it after them, in the digest. With \"break_quiet\": true it may speak then."},
+			{map[string]any{"cron": "@every 90m", "prompt": nil, "text": "Stretch!", "break_quiet": true}, "Every 1h30m. The next times:\nSaturday 1 January 2000 at 02:30 CET\n" +
+				"Saturday 1 January 2000 at 04:00 CET\nSaturday 1 January 2000 at 05:30 CET\nEach time, whatever is the case, the text is said as it is, and no model is asked.\n" +
+				"It is said in your quiet hours (22:00-07:00) too."},
+			{map[string]any{"cron": "*/7 9 1 * 1"}, "At cron */7 9 1 * 1. The next times:\nSaturday 1 January 2000 at 09:00 CET\nSaturday 1 January 2000 at 09:07 CET\nSaturday 1 January 2000 at 09:14 CET\n" + each +
+				"\nCareful: the step 7 does not divide the minute field, so the last distance before it starts anew is shorter; @every 7m keeps the distance." +
+				"\nCareful: it falls due on day 1 of the month OR on Mondays: either one is enough."},
+			{map[string]any{"cron": "@at 2000-01-02T08:00", "prompt": nil, "text": "Call Bob."}, "Once, on Sunday 2 January 2000 at 08:00 CET.\nWhatever is the case then, the text is said as it is, and no model is asked."},
+			{map[string]any{"cron": "0 9 * * 1-5", "condition": map[string]any{"kind": "file", "path": "build.red", "test": "exists"}}, "On Monday to Friday at 09:00. The next times:\n" +
+				"Monday 3 January 2000 at 09:00 CET\nTuesday 4 January 2000 at 09:00 CET\nWednesday 5 January 2000 at 09:00 CET\n" +
+				"The check, without a model: build.red is there. When that becomes so, I look and tell you what there is to tell."},
+			{map[string]any{"cron": "0 9 * * *", "condition": map[string]any{"kind": "idle", "after": "7d", "on": "true"}}, "Every day at 09:00. The next times:\nSaturday 1 January 2000 at 09:00 CET\n" +
+				"Sunday 2 January 2000 at 09:00 CET\nMonday 3 January 2000 at 09:00 CET\nThe check, without a model: you have said nothing for 7 days. At each of these times at which that is so, " +
+				"I look and tell you what there is to tell."},
 			{map[string]any{"cron": "never"}, "heartbeat.cron:"},
 		} {
 			got := create.Card(agent.Invocation{Person: agenttest.Ann, Arguments: arguments(t, test.changes)})
@@ -115,6 +132,13 @@ func TestRefused(t *testing.T) {
 		{map[string]any{"timezone": "Mars/Olympus"}, "heartbeat.timezone"},
 		{map[string]any{"timezone": "../../etc/passwd"}, "heartbeat.timezone"},
 		{map[string]any{"prompt": " \n"}, "heartbeat.prompt"},
+		{map[string]any{"prompt": nil}, "heartbeat.prompt"},
+		{map[string]any{"text": "both"}, "heartbeat.text"},
+		{map[string]any{"cron": "@at 1999-01-01T08:00"}, "cron: Friday 1 January 1999 at 08:00 CET is past, since it is "},
+		{map[string]any{"cron": "@at tomorrow"}, "heartbeat.cron"},
+		{map[string]any{"cron": "@at"}, "heartbeat.cron"},
+		{map[string]any{"cron": "@at 2998-01-01T08:00", "until": "2997-01-01T00:00:00Z"}, "until is before the only time"},
+		{map[string]any{"condition": map[string]any{"kind": "idle"}}, "heartbeat.condition.after"},
 		{map[string]any{"until": "1999-01-01T00:00:00Z"}, "until must be an instant in the future"},
 		{map[string]any{"until": "tomorrow"}, "until"},
 		{map[string]any{"until": "2999-13-01T00:00:00Z"}, "until"},
@@ -200,7 +224,7 @@ func TestMadeAndEnded(t *testing.T) {
 	w, changed := world(t, store)
 	w.Say("create_heartbeat " + string(arguments(t, map[string]any{"until": "2999-01-01T00:00:00Z"})))
 	cards := agenttest.Only(w.Rest(), agent.Approval)
-	if len(cards) != 1 || !strings.HasPrefix(cards[0].Text, "The next times:\n") || len(list(t, store)) != 0 || *changed != 0 {
+	if len(cards) != 1 || !strings.Contains(cards[0].Text, ". The next times:\n") || len(list(t, store)) != 0 || *changed != 0 {
 		t.Fatalf("before the approval: cards %+v, heartbeats %v", cards, list(t, store))
 	}
 	w.Decide(cards[0].ID, agent.Approve, "")
@@ -274,7 +298,7 @@ func TestReplacing(t *testing.T) {
 	for i, cron := range []string{"0 9 * * *", "0 10 * * *"} {
 		w.Say("create_heartbeat " + string(arguments(t, map[string]any{"cron": cron})))
 		card := agenttest.Only(w.Rest(), agent.Approval)[0]
-		if says := strings.Contains(card.Text, "It replaces the heartbeat of that name, which is 0 9 * * *: Remind them to stretch."); says != (i == 1) {
+		if says := strings.Contains(card.Text, "It replaces the heartbeat of that name, which comes every day at 09:00: Remind them to stretch."); says != (i == 1) {
 			t.Errorf("card %d says %q", i, card.Text)
 		}
 		w.Decide(card.ID, agent.Approve, "")

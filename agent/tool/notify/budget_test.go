@@ -142,8 +142,8 @@ func TestFixedWordsAreSaidWithoutAModel(t *testing.T) {
 	before := len(m.Requests())
 	voice := notify.Voice{Store: store, Budget: schedule.Budget{DailyCap: 1}}
 	for _, episode := range []string{"1", "1", "2"} {
-		reminder := agent.Wake{Heartbeat: "call", Episode: episode, Route: agenttest.Home, Text: "Call Bob."}
-		if _, err := voice.Say(context.Background(), agenttest.Ann, reminder, reminder.Text); err != nil {
+		reminder := agent.Wake{Heartbeat: "call", Episode: episode, Text: "Call Bob."}
+		if _, err := voice.Say(context.Background(), agenttest.Ann.ID, reminder); err != nil {
 			t.Fatal(err)
 		}
 	}

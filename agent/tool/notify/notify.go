@@ -71,21 +71,38 @@ func (v Voice) run(ctx context.Context, in agent.Invocation) (agent.Result, erro
 	return result, nil
 }
 
-// Say tells a person what a heartbeat's fixed words are, with no run. It gives the session that has mail then, "" when
-// nothing was said.
-func (v Voice) Say(ctx context.Context, person agent.Person, wake agent.Wake, text string) (session string, err error) {
-	t := newTelling(v.Budget, person, wake, text, "normal", "")
+// Say tells a person the fixed words of a heartbeat, with no run. It gives the session that has mail then, "" when nothing was
+// said.
+func (v Voice) Say(ctx context.Context, id agent.PersonID, wake agent.Wake) (session string, err error) {
 	err = v.Store.Update(ctx, func(tx memory.Tx) error {
+		session = ""
+		route, person, err := agent.Home(tx, id)
+		if err != nil {
+			return err
+		}
+		wake.Route = route
+		t := newTelling(v.Budget, person, wake, fixed(wake, zoneOf(person)), "normal", "")
 		if err := t.commit(tx); err != nil || !t.said {
 			return err
 		}
-		session, err = agent.SessionOf(tx, wake.Route)
+		session, err = agent.SessionOf(tx, route)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("say the words of heartbeat %s: %w", wake.Heartbeat, err)
 	}
 	return session, nil
+}
+
+// late is how late fixed words are when they say for when they were.
+const late = 5 * time.Minute
+
+// fixed are a heartbeat's fixed words. What comes late says so.
+func fixed(wake agent.Wake, zone *time.Location) string {
+	if wake.Tick.IsZero() || time.Since(wake.Tick) < late {
+		return wake.Text
+	}
+	return fmt.Sprintf("%s (This was for %s.)", wake.Text, wake.Tick.In(zone).Format("Mon 2 Jan 15:04"))
 }
 
 // telling is what is to be told.

@@ -461,7 +461,7 @@ function final(line, from) {
 
 function ping(line, live) {
   if (line.id && state.pings.has(line.id)) return;
-  const node = make('article', { class: 'ping' }, make('h3', {}, bell(), 'Ping: ' + (line.heartbeat || 'heartbeat')), markdown(line.text || ''));
+  const node = make('article', { class: 'ping' }, make('h3', {}, bell(), line.heartbeat ? 'Ping: ' + line.heartbeat : 'Held back until now'), markdown(line.text || ''));
   if (line.id) {
     const entry = { line, node, foot: make('div', { class: 'foot' }), fault: make('div', { class: 'fault', role: 'alert' }) };
     state.pings.set(line.id, entry);
@@ -610,7 +610,7 @@ function offerParts({ line, from }) { return [make('p', { class: 'text', dir: 'a
 
 function approvalParts({ line, from }) {
   return [
-    make('h3', {}, 'May I run ', make('code', { text: line.tool }), '?', from),
+    line.asks ? make('h3', {}, line.asks, from) : make('h3', {}, 'May I run ', make('code', { text: line.tool }), '?', from),
     make('pre', { tabindex: '0', 'aria-label': 'Arguments', text: line.shown || JSON.stringify(line.arguments, null, 2) }),
     line.text ? make('p', { class: 'text', text: line.text }) : null,
     make('p', { class: 'until', text: untilText(line) }),
@@ -639,9 +639,10 @@ function idleFoot(entry) {
     entry.foot.replaceChildren(make('div', { class: 'buttons' }, ...line.choices.map((choice, n) => button(choice, n ? '' : 'primary', () => decide(entry, { verdict: n ? 'deny' : 'approve' })))));
     return;
   }
+  const [approve, deny] = line.labels || ['Approve', 'Deny'];
   entry.foot.replaceChildren(make('div', { class: 'buttons' },
-    button('Approve', 'primary', () => decide(entry, { verdict: 'approve' })),
-    button('Deny', 'danger', () => denyForm(entry)),
+    button(approve, 'primary', () => decide(entry, { verdict: 'approve' })),
+    button(deny, 'danger', () => (line.asks ? decide(entry, { verdict: 'deny', text: '' }) : denyForm(entry))),
     line.parked ? null : button('Edit', '', () => editForm(entry)),
     line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null));
 }
@@ -694,13 +695,16 @@ const outcomes = {
 // of an offer to go on, or to run something again
 const offered = { approve: ['Goes on', 'good'], deny: ['Left as it is', ''], expire: ['No longer open', ''], withdrawn: ['Overtaken by what was said next', ''] };
 
+// of something to be kept
+const kept = { approve: ['Saved', 'good'], edit: ['Saved with changes', 'good'], deny: ['Cancelled', 'bad'] };
+
 function decided(line) {
   const entry = state.cards.get(line.id);
   if (!entry || entry.settled) return;
   entry.settled = true;
   const inside = entry.node.contains(document.activeElement) || (entry.held && document.activeElement === document.body);
   const offer = entry.line.kind === 'notice';
-  const [word, kind] = (offer && offered[line.decision]) || outcomes[line.decision] || [line.decision, ''];
+  const [word, kind] = (offer && offered[line.decision]) || (entry.line.asks && kept[line.decision]) || outcomes[line.decision] || [line.decision, ''];
   const byNobody = line.decision === 'expire' || line.decision === 'withdrawn';
   const by = line.by && !byNobody ? ' by ' + (line.by === 'web:me' ? 'you' : line.by) : '';
   const at = line.at ? ', ' + timeText(line.at) : '';
@@ -804,7 +808,7 @@ function editForm(entry, asJSON = !isSimple(entry.line.arguments), text) {
   const form = make('form', { class: 'form', novalidate: true },
     ...(asJSON ? [make('div', {}, make('label', { for: id, text: 'Arguments, as JSON' }), area)] : fields.map(f => f.node)),
     fault,
-    make('div', { class: 'buttons' }, make('button', { type: 'submit', class: 'primary', text: 'Approve with changes' }), button('Back', '', () => backTo(entry, 'Edit'))),
+    make('div', { class: 'buttons' }, make('button', { type: 'submit', class: 'primary', text: entry.line.asks ? 'Save with changes' : 'Approve with changes' }), button('Back', '', () => backTo(entry, 'Edit'))),
     asJSON ? null : button('Edit as JSON', 'plain', () => editForm(entry, true, written())));
   form.addEventListener('submit', e => {
     e.preventDefault();
