@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -108,24 +109,29 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 }
 
 // check looks once, within the condition's time, as one of a bounded number of checks.
-func (c *Clock) check(ctx context.Context, t *tick) (finding Finding, err error) {
+func (c *Clock) check(ctx context.Context, t *tick) (Finding, error) {
 	select {
 	case c.checks <- struct{}{}:
 	case <-ctx.Done():
 		return Finding{}, ctx.Err()
 	}
 	defer func() { <-c.checks }()
-	limit := t.heartbeat.Condition.Limit()
+	h := t.heartbeat
+	h.Zone = t.zone
+	return look(ctx, c.config.Log, h, c.config.Conditions, t.before.Digest)
+}
+
+// look builds a heartbeat's condition and checks it within its time.
+func look(ctx context.Context, log *slog.Logger, h Heartbeat, build func(Heartbeat) (Condition, error), previous string) (finding Finding, err error) {
+	limit := h.Condition.Limit()
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = c.protect("the condition", func() error {
-		h := t.heartbeat
-		h.Zone = t.zone
-		condition, err := c.config.Conditions(h)
+	err = protect(log, "the condition", func() error {
+		condition, err := build(h)
 		if err != nil {
 			return fmt.Errorf("the condition cannot be built: %w", err)
 		}
-		finding, err = condition.Check(limited, t.before.Digest)
+		finding, err = condition.Check(limited, previous)
 		return err
 	})
 	switch {
@@ -139,10 +145,10 @@ func (c *Clock) check(ctx context.Context, t *tick) (finding Finding, err error)
 }
 
 // protect turns a panic of foreign code into an error.
-func (c *Clock) protect(who string, do func() error) (err error) {
+func protect(log *slog.Logger, who string, do func() error) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
-			c.config.Log.Error("caught a panic", "of", who, "panic", caught, "stack", string(debug.Stack()))
+			log.Error("caught a panic", "of", who, "panic", caught, "stack", string(debug.Stack()))
 			err = fmt.Errorf("%s panicked: %v", who, caught)
 		}
 	}()
@@ -285,7 +291,7 @@ func (t *tick) waking(person string, f Finding) Waking {
 }
 
 func (c *Clock) wake(ctx context.Context, waking Waking) (ended Ended) {
-	err := c.protect("the woken run", func() error {
+	err := protect(c.config.Log, "the woken run", func() error {
 		var err error
 		ended, err = c.config.Wake(ctx, waking)
 		return err
@@ -441,7 +447,7 @@ func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
 			continue
 		}
 		text = fmt.Sprintf("heartbeat %q: %s", t.heartbeat.Name, text)
-		_ = c.protect("the alarm", func() error { c.config.Alarm(ctx, t.heartbeat.Name, text); return nil })
+		_ = protect(c.config.Log, "the alarm", func() error { c.config.Alarm(ctx, t.heartbeat.Name, text); return nil })
 	}
 }
 

@@ -169,6 +169,7 @@ func (o Outcome) line(own string) string {
 	if o.Zone != own {
 		suffix = "  (" + o.Zone + ")"
 	}
-	reason := strings.Join(strings.Fields(o.Reason), " ")
-	return fmt.Sprintf("%s  %-7s %s%s", at.Format(time.DateTime), o.Word, reason, suffix)
+	return fmt.Sprintf("%s  %-7s %s%s", at.Format(time.DateTime), o.Word, oneLine(o.Reason), suffix)
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -217,8 +217,10 @@ func (p *program) attached(ctx context.Context, session, id string) (*agent.Cont
 	return p.agent.OpenFile(ctx, session, id)
 }
 
-func (p *program) dirs() workspace.Dirs {
-	return workspace.Dirs{Dir: p.config.WorkspaceDir(p.dataDir), Shared: p.config.Workspace.Scope == "shared"}
+func (p *program) dirs() workspace.Dirs { return workspaces(p.config, p.dataDir) }
+
+func workspaces(c config.Config, dataDir string) workspace.Dirs {
+	return workspace.Dirs{Dir: c.WorkspaceDir(dataDir), Shared: c.Workspace.Scope == "shared"}
 }
 
 // heartbeats are those of the config. One that names nobody is for the given person.
@@ -234,11 +236,17 @@ func (p *program) heartbeats(person agent.PersonID) ([]schedule.Heartbeat, error
 	return beats, nil
 }
 
-// condition builds the check of a heartbeat. One that was made in a conversation sees only its person's workspace.
+// condition builds the check of a heartbeat.
 func (p *program) condition(h schedule.Heartbeat) (schedule.Condition, error) {
-	env := condition.Env{Dir: p.dataDir, Zone: h.Zone, Gauges: p.gauges, Silent: p.silent(h)}
+	return conditionOf(h, condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}, p.dirs())
+}
+
+// conditionOf builds the check of a heartbeat in an environment of the operator's. One that was made in a conversation sees
+// only its person's workspace.
+func conditionOf(h schedule.Heartbeat, env condition.Env, dirs workspace.Dirs) (schedule.Condition, error) {
+	env.Zone = h.Zone
 	if h.By != "" {
-		folder, err := p.dirs().Path(agent.PersonID(h.By))
+		folder, err := dirs.Path(agent.PersonID(h.By))
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +261,7 @@ func (p *program) silent(h schedule.Heartbeat) func(context.Context) (time.Time,
 		err = p.store.View(ctx, func(tx memory.Tx) error {
 			last = h.Since
 			for _, person := range h.For {
-				at, err := agent.Spoke(tx, agent.PersonID(person))
+				at, err := lastWord(tx, person)
 				if err != nil {
 					return err
 				}
@@ -265,6 +273,28 @@ func (p *program) silent(h schedule.Heartbeat) func(context.Context) (time.Time,
 		})
 		return last, err
 	}
+}
+
+// lastWord is when somebody last said something, with whichever of their accounts; zero for never.
+func lastWord(tx memory.Tx, account string) (last time.Time, err error) {
+	accounts := []schedule.Account{{ID: account}}
+	if person, err := schedule.PersonOf(tx, account); err != nil {
+		return last, err
+	} else if person != account {
+		if accounts, err = schedule.Accounts(tx, account); err != nil {
+			return last, err
+		}
+	}
+	for _, of := range accounts {
+		at, err := agent.Spoke(tx, agent.PersonID(of.ID))
+		if err != nil {
+			return last, err
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
 }
 
 // wake runs a small turn of its own for one person of a heartbeat.
