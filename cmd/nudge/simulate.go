@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type simulateFlags struct {
 	from, to   string
 	heartbeats []string
 	format     string
+	config     string // the file that the process which asks for it read; "" for this one's own
 }
 
 func (a *app) simulateCommand() *cobra.Command {
@@ -43,6 +45,8 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.from, "from", "0s", "where it begins")
 	cmd.Flags().StringVar(&flags.to, "to", "24h", "where it ends")
 	cmd.Flags().StringSliceVar(&flags.heartbeats, "heartbeat", nil, "only the heartbeat of this `NAME`; may be given several times")
+	cmd.Flags().StringVar(&flags.config, "of", "", "the config that another process was given")
+	_ = cmd.Flags().MarkHidden("of") // there is such a flag
 	formatFlags(cmd, &flags.format, "text or json (a line a tick)")
 	return cmd
 }
@@ -86,22 +90,28 @@ func instant(text string, from time.Time) (time.Time, error) {
 }
 
 func (a *app) simulate(ctx context.Context, flags simulateFlags) error {
+	if flags.config != "" {
+		a.configFile = flags.config
+	}
 	c, dir, err := a.config()
 	if err != nil {
 		return err
+	}
+	if a.host != nil {
+		dir = a.host.dataDir
 	}
 	now := time.Now()
 	from, to, err := flags.stretch(now)
 	if err != nil {
 		return err
 	}
-	// Another process reads the config that was named here, which may not be the one that it runs with.
+	// A process that holds the data file reads the config that was named here, which may not be the one that it runs with.
 	args := []string{"simulate", "--format", flags.format, "--from", from.Format(time.RFC3339Nano), "--to", to.Format(time.RFC3339Nano)}
 	for _, name := range flags.heartbeats {
 		args = append(args, "--heartbeat", name)
 	}
-	if c.File != "" {
-		args = append([]string{"--config", c.File}, args...)
+	if file, err := filepath.Abs(c.File); c.File != "" && err == nil {
+		args = append(args, "--of", file)
 	}
 	world := &simulated{config: c, dir: dir}
 	s := schedule.Simulation{From: from, To: to}

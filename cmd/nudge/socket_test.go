@@ -30,6 +30,14 @@ func TestOtherCommandsReachTheProcessThatHoldsTheDataFile(t *testing.T) {
 	if out, status := p.run("why", "nosuch"); status != 1 || !strings.Contains(out, "nosuch") {
 		t.Errorf("why nosuch (status %d) printed:\n%s", status, out)
 	}
+	// A config can be tried before the process that runs is given it.
+	tried := filepath.Join(p.dir, "tried.toml")
+	if err := os.WriteFile(tried, []byte(tick), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := p.run("simulate", "--config", tried, "--to", "1m"); status != 0 || !strings.Contains(out, "a  woke ") {
+		t.Errorf("simulate (status %d) printed:\n%s", status, out)
+	}
 
 	bob := p.command("chat", "--user", "bob")
 	bob.Stdin = strings.NewReader("two\nthree\n")
