@@ -48,11 +48,15 @@ type Simulation struct {
 	From, To   time.Time // both are part of it
 	// Zone is as in [Config].
 	Zone func(person string) string
+	// Budget is as in [Config]. Each wake counts as one message.
+	Budget Budget
 	// Conditions builds the condition of a heartbeat, as in [Config], that takes now for the time.
 	Conditions func(h Heartbeat, now func() time.Time) (Condition, error)
 	// Past is what is remembered of the heartbeats. Ticks of which an outcome is kept are told as recorded; those after
 	// it was recalled go on from what was remembered then.
 	Past Past
+
+	people map[string]*Attention // as it changes while time is played through
 }
 
 // Past is what was remembered of heartbeats and their people at an instant. Its zero value is nothing.
@@ -83,7 +87,7 @@ func Recall(tx memory.Tx, beats []Heartbeat, now time.Time) (Past, error) {
 			if err != nil {
 				return Past{}, err
 			}
-			if !a.Snoozed.IsZero() || len(a.Tastes) > 0 {
+			if !a.Snoozed.IsZero() || len(a.Tastes) > 0 || a.Said > 0 {
 				past.attention[person] = a
 			}
 		}
@@ -120,6 +124,7 @@ func recallBeat(tx memory.Tx, name string, now time.Time) (pastBeat, error) {
 // Run plays the time through and tells each decision in order of instant. It ends with the first error of tell.
 func (s Simulation) Run(ctx context.Context, tell func(Decision) error) error {
 	lanes := &laneHeap{}
+	s.people = map[string]*Attention{}
 	zones := map[string]*time.Location{}
 	for _, h := range s.Heartbeats {
 		if resting := h.resting(); resting != "" {
@@ -159,14 +164,20 @@ func (s Simulation) Run(ctx context.Context, tell func(Decision) error) error {
 	return nil
 }
 
-// of is what is said of one heartbeat, and nothing that is shared with a.
-func (a Attention) of(heartbeat string) Attention {
-	one := Attention{Snoozed: a.Snoozed}
-	if taste := a.Tastes[heartbeat]; taste != nil {
-		own := *taste
-		one.Tastes = map[string]*Taste{heartbeat: &own}
+// attentionOf is a person's attention at the instant that is played.
+func (s *Simulation) attentionOf(person string) *Attention {
+	known := s.people[person]
+	if known == nil {
+		own := s.Past.attention[person]
+		own.Tastes = maps.Clone(own.Tastes)
+		for heartbeat, taste := range own.Tastes {
+			same := *taste
+			own.Tastes[heartbeat] = &same
+		}
+		known = &own
+		s.people[person] = known
 	}
-	return one
+	return known
 }
 
 // lane is a heartbeat for the people of one zone.
@@ -194,10 +205,7 @@ func (s *Simulation) lanesOf(h Heartbeat) (all []*lane, err error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &lane{of: s, h: h, zone: zone, people: people[zone], timed: timed, state: &Zone{}, tastes: map[string]Attention{}, recorded: s.within(past.outcomes[zone])}
-		for _, person := range l.people {
-			l.tastes[person] = s.Past.attention[person].of(h.Name)
-		}
+		l := &lane{of: s, h: h, zone: zone, people: people[zone], timed: timed, state: &Zone{}, recorded: s.within(past.outcomes[zone])}
 		if then := past.zones[zone]; then != nil && past.stored.Condition.same(h.Condition) && past.stored.Ended == "" {
 			l.then = then
 		}
@@ -304,9 +312,11 @@ func (l *lane) decide(ctx context.Context) Decision {
 	d.Word, d.Reason = Woke, t.wokeReason(free, round{back: back})
 	d.Reason += told(l.state.endedWell(f, t.owing(back), at))
 	for _, person := range free {
-		if taste := l.tastes[person].Tastes[l.h.Name]; taste != nil && taste.Less > 0 {
+		a := l.of.attentionOf(person)
+		if taste := a.Tastes[l.h.Name]; taste != nil && taste.Less > 0 {
 			taste.Woke = at
 		}
+		a.spend(at, Unasked{Person: person, Zone: l.of.zoneOf(person)})
 	}
 	return d
 }
@@ -320,8 +330,8 @@ func (l *lane) passOver(t *tick, back []held) (word, reason string) {
 
 func (l *lane) snoozed(at time.Time) (back []held) {
 	for _, person := range l.people {
-		if until := l.tastes[person].SnoozedBy(l.h.Name, at); !until.IsZero() {
-			back = append(back, held{person, Hold{Until: until, Snoozed: true}})
+		if until := l.of.attentionOf(person).SnoozedBy(l.h.Name, at); !until.IsZero() {
+			back = append(back, held{person: person, Hold: Hold{Until: until, By: BySnooze}})
 		}
 	}
 	return back
@@ -330,13 +340,28 @@ func (l *lane) snoozed(at time.Time) (back []held) {
 // free parts the lane's people into those who would be woken and those who would be held back.
 func (l *lane) free(at time.Time) (free []string, back []held) {
 	for _, person := range l.people {
-		if hold := l.tastes[person].Hold(l.h.Name, at, at); hold.Holds() {
-			back = append(back, held{person, hold})
+		a, zone := l.of.attentionOf(person), l.of.zoneOf(person)
+		hold := a.Hold(l.h.Name, at, at)
+		if !hold.Holds() {
+			hold = l.of.Budget.Hold(*a, at, zone, l.h.BreakQuiet)
+		}
+		if hold.Holds() {
+			back = append(back, held{person: person, Hold: hold, zone: zone})
 		} else {
 			free = append(free, person)
 		}
 	}
 	return free, back
+}
+
+// zoneOf is the zone of a person's own clocks.
+func (s *Simulation) zoneOf(person string) *time.Location {
+	if s.Zone != nil {
+		if zone, err := loadZone(s.Zone(person)); err == nil {
+			return zone
+		}
+	}
+	return time.UTC
 }
 
 // told is what the owners would hear, to be added to a reason.

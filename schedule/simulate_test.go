@@ -146,3 +146,28 @@ func TestSimulationGoesOn(t *testing.T) {
 		r.expect("with a snooze", run(), "00:00 rests slept false, 01:00 disk woke true, 02:00 disk slept true, 03:00 disk slept false, 04:00 disk slept false, 05:00 disk slept false, 05:30 disk woke false, 06:00 disk woke false")
 	})
 }
+
+// TestSimulationKeepsTheBudget plays a day of quiet hours and a cap, which all heartbeats of a person share.
+func TestSimulationKeepsTheBudget(t *testing.T) {
+	r := newRig(t)
+	quiet, err := ParseQuiet("22:00-07:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var beats []Heartbeat
+	for _, name := range []string{"a", "b"} {
+		h := beat(name, "yes")
+		h.Cron, h.Condition.On = "0 */3 * * *", OnTrue
+		beats = append(beats, h)
+	}
+	var words []string
+	start := instant(t, "2027-06-01T00:00:00Z")
+	for _, d := range r.simulate(Simulation{
+		Heartbeats: beats, From: start, To: start.Add(24 * time.Hour), Budget: Budget{Quiet: quiet, DailyCap: 7},
+		Zone:       func(string) string { return "Europe/Berlin" },
+		Conditions: func(h Heartbeat, _ func() time.Time) (Condition, error) { return r.condition(h) },
+	}) {
+		words = append(words, d.Word)
+	}
+	r.expect("words", strings.Join(words, " "), "quiet quiet quiet quiet woke woke woke woke woke woke woke capped capped capped quiet quiet")
+}

@@ -114,7 +114,11 @@ func (a *app) simulate(ctx context.Context, flags simulateFlags) error {
 		args = append(args, "--of", file)
 	}
 	world := &simulated{config: c, dir: dir}
-	s := schedule.Simulation{From: from, To: to}
+	budget, err := c.Attention.Budget()
+	if err != nil {
+		return failed(fmt.Errorf("%s: %w", c.File, err))
+	}
+	s := schedule.Simulation{From: from, To: to, Budget: budget}
 	err = a.look(ctx, args, func(tx memory.Tx) error {
 		if s.Heartbeats, err = world.read(tx, flags.heartbeats); err != nil {
 			return err
