@@ -108,6 +108,8 @@ type Event struct {
 	// Overheard says that nobody spoke to the bot: words in a thread without a mention. They are taken only if a
 	// conversation of the bot's lives there.
 	Overheard bool
+
+	zoneTold bool // the platform tells the person's zone
 }
 
 // Quote is a message that a person points at. It is nobody's order: the model reads it as data.
@@ -175,6 +177,8 @@ type Receiver interface {
 	Overview(ctx context.Context, of agent.Person, standing Standing) (Overview, error)
 	// Renew keeps what has changed of a person, such as their zone, if anything is kept of them.
 	Renew(ctx context.Context, p agent.Person) error
+	// Complete gives what a person may mean who is typing a command. Nobody else may see it.
+	Complete(ctx context.Context, of agent.Person, typed string) ([]Completion, error)
 	// Kept gives what was kept with Keep, by name.
 	Kept(ctx context.Context, platform string) (map[string]string, error)
 	// Keep keeps what an adapter has to know after the next start: short texts by name. A name is what the text is for, a

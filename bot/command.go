@@ -44,6 +44,7 @@ func chatCommands() []chatCommand {
 		{"useful", "[NAME]", "says that what a heartbeat told you last was useful", judgeBy(schedule.Useful)},
 		{"less", "[NAME]", "asks for less of what a heartbeat told you last", judgeBy(schedule.Less)},
 		{"snooze", "[1h|4h|tomorrow|off] [NAME]", "keeps everything, or one heartbeat, from speaking to you for a while", (*Hub).snooze},
+		{"zone", "[NAME]", "says which time zone you are in, or sets it, as in Europe/Berlin", (*Hub).zone},
 		{"status", "", "says what is going on here", (*Hub).status},
 		{"usage", "", "says what you have spent today", (*Hub).usage},
 		{"model", "", "says which model answers", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {

@@ -59,6 +59,10 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 		h.Log.Warn("refused somebody who is not let in; allow in [access] says who is", "person", e.From.ID, "standing", e.Standing)
 		return Refused, nil
 	}
+	e.zoneTold = e.From.Zone != ""
+	if e.From, err = h.known(ctx, e.From); err != nil {
+		return 0, err
+	}
 	text := strings.TrimSpace(e.Text)
 	switch {
 	case e.Stop:

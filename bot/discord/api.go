@@ -160,6 +160,7 @@ func (a *api) beginThread(ctx context.Context, at message, name string) error {
 // room is a channel or a thread, as far as it is read.
 type room struct {
 	ID     string `json:"id"`
+	Name   string `json:"name"`
 	Guild  string `json:"guild_id"`
 	Parent string `json:"parent_id"`
 	Type   int    `json:"type"`
@@ -197,9 +198,14 @@ func (a *api) application(ctx context.Context) (app application, err error) {
 	return app, err
 }
 
-// register makes the slash command known, or brings it up to date.
+// register makes the commands known, or brings them up to date.
 func (a *api) register(ctx context.Context, app string) error {
-	return a.call(ctx, http.MethodPost, discordgo.EndpointApplicationGlobalCommands(app), slashCommand, nil)
+	for _, command := range []map[string]any{slashCommand, messageCommand} {
+		if err := a.call(ctx, http.MethodPost, discordgo.EndpointApplicationGlobalCommands(app), command, nil); err != nil {
+			return fmt.Errorf("register the command %q: %w", command["name"], err)
+		}
+	}
+	return nil
 }
 
 // answer answers an interaction, which has to be done within three seconds, and once.

@@ -68,6 +68,7 @@ type Timing struct {
 	Edit     time.Duration // between two edits of a progress message; 1.2 s
 	Typing   time.Duration // between two signs that something is written, which Discord shows for ten seconds; 8 s
 	Rest     time.Duration // in which nobody is written to who takes no messages; 1 h
+	Ask      time.Duration // after an answer, before its person is asked for their time zone; 2 s
 	Keep     time.Duration // between two times at which it is kept how far was heard; 1 s
 	// Openings are the waits before links are opened: the first one, the second and so on, the last of them for all that follow.
 	// A link that lived for the last of them begins the row anew. 0, 1, 2, 5, 10, 20, 30, 60 s.
@@ -92,6 +93,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Edit, 1200 * time.Millisecond},
 		{&t.Typing, 8 * time.Second},
 		{&t.Rest, time.Hour},
+		{&t.Ask, 2 * time.Second},
 		{&t.Keep, time.Second},
 	} {
 		if *d.field <= 0 {
@@ -124,6 +126,9 @@ type Discord struct {
 	lanes     bot.Lanes
 	asides    *bot.Recent[aside]             // the last interaction of a person in a conversation
 	drafts    *bot.Recent[map[string]string] // what people have entered in forms that could not be taken
+	pointed   *bot.Recent[said]              // messages about which people are asked what to do with them
+	zoned     *bot.Recent[bool]              // who was asked for their time zone
+	zoneless  chan string                    // who may have to be asked
 	deaf      *bot.Recent[time.Time]         // when people were found who take no messages
 	blank     blank
 
@@ -164,7 +169,8 @@ func New(c Config) (*Discord, error) {
 	d := &Discord{
 		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(),
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
-		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), deaf: bot.NewRecent[time.Time](1000),
+		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), pointed: bot.NewRecent[said](200), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
+		deaf: bot.NewRecent[time.Time](1000),
 	}
 	limiter := newLimiter(address, timing.Timeout, http.DefaultTransport)
 	limiter.alarm = c.Alarm
@@ -211,6 +217,7 @@ func (d *Discord) Listen(ctx context.Context, in bot.Receiver) error {
 		return nil
 	}
 	keeper.Go(func() { d.bookmarks.keep(keeping, d, in) })
+	keeper.Go(func() { d.askZones(ctx, in) })
 	err := d.link.run(ctx, func(e dispatch) { d.hear(ctx, in, e) })
 	if err == nil || ctx.Err() != nil {
 		return nil
@@ -309,7 +316,7 @@ func (d *Discord) ready(ctx context.Context, in bot.Receiver, data json.RawMessa
 	if first {
 		d.lanes.Do("register", func() {
 			if err := d.api.register(ctx, d.me().app); err != nil && ctx.Err() == nil {
-				d.log.Warn("cannot make the slash command known to discord", "error", err)
+				d.log.Warn("cannot make the commands known to discord", "error", err)
 			}
 		})
 	}

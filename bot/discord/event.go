@@ -93,22 +93,28 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 		Keys: []string{"discord-message:" + m.ID}, From: m.Author.person(), Address: at.String(), ID: message{m.Channel, m.ID}.String(),
 		At: saidAt(m.ID), Text: text, Files: m.files(), Overheard: !addressed,
 	}
-	var begins *bulletin
-	if !bot.IsCommand(text) {
-		begins = d.progress.expect(at)
-	}
-	admission, err := d.take(ctx, in, event)
+	admission, err := d.talk(ctx, in, at, event)
 	if err == nil && admission != bot.Ignored && admission != bot.Refused {
 		d.bookmarks.move(bookmark{aboutOf(m.Author.ID, m.Guild, m.Channel), message{m.Channel, m.ID}})
 		if at.thread == m.ID {
 			d.bookmarks.move(bookmark{aboutOf("", m.Guild, m.ID), message{m.ID, m.ID}}) // of the thread that is begun under it
 		}
 	}
+}
+
+// talk gives words to the receiver, and shows that the bot is typing if a turn begins with them.
+func (d *Discord) talk(ctx context.Context, in bot.Receiver, at place, event bot.Event) (bot.Admission, error) {
+	var begins *bulletin
+	if event.Quote != nil || !bot.IsCommand(event.Text) {
+		begins = d.progress.expect(at)
+	}
+	admission, err := d.take(ctx, in, event)
 	if err != nil || admission != bot.Taken {
 		d.progress.forget(begins)
-		return
+		return admission, err
 	}
 	d.progress.begin(begins)
+	return admission, nil
 }
 
 // placeOf is the conversation that a message belongs to: the thread in which it stands, or the one under it. It tells false for

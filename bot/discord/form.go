@@ -144,8 +144,16 @@ func indented(arguments json.RawMessage) string {
 
 // submitted takes a filled-in form. Discord has closed it, so that what is wrong with it is told beside the card.
 func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction) {
-	d.answered(ctx, i, answer{Type: answerTaken})
 	action, card := readCustomID(i.Data.ID)
+	switch action {
+	case actionAbout:
+		d.askedAbout(ctx, in, i, card)
+		return
+	case actionOtherZone:
+		d.saidZone(ctx, in, i, strings.TrimSpace(entered(i.Data.Components)[formInput]))
+		return
+	}
+	d.answered(ctx, i, answer{Type: answerTaken})
 	stamp := ""
 	if of, isFields := strings.CutPrefix(action, actionFields); isFields {
 		action, stamp = actionEdit, of

@@ -101,6 +101,18 @@ func (e *ear) Overview(context.Context, agent.Person, bot.Standing) (bot.Overvie
 
 func (e *ear) Renew(context.Context, agent.Person) error { return nil }
 
+func (e *ear) Complete(ctx context.Context, of agent.Person, typed string) ([]bot.Completion, error) {
+	e.wait(ctx)
+	if of.ID != "discord:"+ann {
+		return nil, nil
+	}
+	offers := []bot.Completion{{Words: strings.Repeat("x", 101), About: "too long"}}
+	for i := range 40 {
+		offers = append(offers, bot.Completion{Words: fmt.Sprint(typed, i), About: strings.Repeat("about it ", 30)})
+	}
+	return offers, nil
+}
+
 func (e *ear) Kept(context.Context, string) (map[string]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -49,14 +49,22 @@ func readCustomID(id string) (action, card string) {
 const (
 	isCommand   = 2
 	isComponent = 3
+	isTyping    = 4 // of a command
 	isForm      = 5
 
-	answerThinking = 5 // the answer comes later, and "is thinking" is shown until then
-	answerTaken    = 6 // nothing is shown
-	answerForm     = 9
+	answerThinking    = 5 // the answer comes later, and "is thinking" is shown until then
+	answerTaken       = 6 // nothing is shown
+	answerCompletions = 8
+	answerForm        = 9
 )
 
-// interaction is a click, a form or a slash command. Only what is needed is read.
+// The types of commands (docs.discord.com/developers/interactions/application-commands).
+const (
+	asSlash   = 1
+	onMessage = 3
+)
+
+// interaction is a click, a form or a command. Only what is needed is read.
 type interaction struct {
 	ID      string `json:"id"`
 	App     string `json:"application_id"`
@@ -80,8 +88,13 @@ type interaction struct {
 		ID         string          `json:"custom_id"`
 		Values     []string        `json:"values"`
 		Name       string          `json:"name"`
+		Type       int             `json:"type"` // of a command
+		Target     string          `json:"target_id"`
 		Components json.RawMessage `json:"components"`
-		Options    []struct {
+		Resolved   struct {
+			Messages map[string]said `json:"messages"`
+		} `json:"resolved"`
+		Options []struct {
 			Name  string          `json:"name"`
 			Value json.RawMessage `json:"value"`
 		} `json:"options"`
@@ -109,10 +122,7 @@ func (d *Discord) place(ctx context.Context, i interaction) (at place, ok bool) 
 	if i.Guild == "" {
 		return place{user: i.user().ID}, true
 	}
-	of := i.Room
-	if of.ID != i.Channel || of.isThread() && !isID(of.Parent) {
-		of, _ = d.rooms.room(ctx, i.Channel)
-	}
+	of := d.roomOf(ctx, i)
 	switch began := i.Message.Reference.Message; {
 	case of.isThread() && isID(of.Parent):
 		d.rooms.begun.Put(i.Channel, true)
@@ -123,19 +133,32 @@ func (d *Discord) place(ctx context.Context, i interaction) (at place, ok bool) 
 	return place{guild: i.Guild, channel: i.Channel, thread: i.Message.ID}, isID(i.Message.ID)
 }
 
-// interaction takes a click, a form or a slash command. Discord allows three seconds for the first answer, which is given before
+// roomOf is the room in which an interaction was.
+func (d *Discord) roomOf(ctx context.Context, i interaction) room {
+	of := i.Room
+	if of.ID != i.Channel || of.isThread() && !isID(of.Parent) {
+		of, _ = d.rooms.room(ctx, i.Channel)
+	}
+	return of
+}
+
+// interaction takes a click, a form or a command. Discord allows three seconds for the first answer, which is given before
 // anything else is done, but for a form.
 func (d *Discord) interaction(ctx context.Context, in bot.Receiver, i interaction) {
 	if i.App == "" {
 		i.App = d.me().app
 	}
 	d.rooms.names.Put(i.user().ID, i.user().called())
-	switch i.Type {
-	case isCommand:
+	switch {
+	case i.Type == isCommand && i.Data.Type == onMessage:
+		d.about(ctx, i)
+	case i.Type == isCommand:
 		d.slash(ctx, in, i)
-	case isComponent:
+	case i.Type == isTyping:
+		d.complete(ctx, in, i)
+	case i.Type == isComponent:
 		d.clicked(ctx, in, i)
-	case isForm:
+	case i.Type == isForm:
 		d.submitted(ctx, in, i)
 	}
 }
@@ -166,14 +189,20 @@ type answer struct {
 	Data any `json:"data,omitempty"`
 }
 
-const notServed = "You are not on the list of people whom I serve, so nothing was done."
-
 // clicked takes a pressed button, or an entry of a menu.
 func (d *Discord) clicked(ctx context.Context, in bot.Receiver, i interaction) {
 	action, card := readCustomID(i.Data.ID)
 	value := ""
 	if len(i.Data.Values) > 0 {
 		value = i.Data.Values[0]
+	}
+	switch action {
+	case actionZone:
+		d.saidZone(ctx, in, i, value)
+		return
+	case actionOtherZone:
+		d.answered(ctx, i, answer{answerForm, zoneForm()})
+		return
 	}
 	event := bot.Event{
 		Keys: []string{"discord-interaction:" + i.ID}, From: i.person(), At: saidAt(i.ID), ID: message{i.Channel, i.Message.ID}.String(),
@@ -225,7 +254,7 @@ func (d *Discord) pressed(ctx context.Context, in bot.Receiver, i interaction, e
 	switch {
 	case err != nil:
 	case admission == bot.Refused:
-		d.whisper(ctx, i, notServed)
+		d.whisper(ctx, i, bot.NotServed)
 	case event.Stop && admission != bot.Declined:
 		d.progress.pressed(ctx, at, message{i.Channel, i.Message.ID})
 	}
@@ -240,9 +269,9 @@ func (d *Discord) whisper(ctx context.Context, i interaction, text string) {
 
 // slashCommand is the slash command, in servers and in direct messages with the bot.
 var slashCommand = map[string]any{
-	"name": "nudge", "type": 1, "description": "Give Nudge a command; alone it lists them",
+	"name": "nudge", "type": asSlash, "description": "Give Nudge a command; alone it lists them",
 	"options": []map[string]any{{
-		"type": 3, "name": "words", "description": "help, status, stop, approvals, heartbeats, snooze, usage …", "required": false,
+		"type": 3, "name": "words", "description": "help, status, stop, approvals, heartbeats, snooze, usage …", "required": false, "autocomplete": true,
 	}},
 	"contexts": []int{0, 1}, "integration_types": []int{0},
 }
@@ -272,10 +301,15 @@ func (d *Discord) slash(ctx context.Context, in bot.Receiver, i interaction) {
 	case err != nil:
 		return
 	case admission == bot.Refused:
-		said = notServed
+		said = bot.NotServed
 	case !here:
 		said = "The answer is in your direct messages with me."
 	}
+	d.finish(ctx, i, said)
+}
+
+// finish says something in place of "is thinking". It is done as well as it can be.
+func (d *Discord) finish(ctx context.Context, i interaction, said string) {
 	if err := d.api.finish(ctx, i.App, i.Token, said); err != nil && ctx.Err() == nil {
 		d.log.Debug("cannot say where the answer to a command is", "error", err)
 	}

@@ -161,7 +161,7 @@ func TestFormsThatCannotBeTaken(t *testing.T) {
 // TestSlashCommand gives commands in direct messages, in a thread, and in a channel.
 func TestSlashCommand(t *testing.T) {
 	h := listen(t, discordtest.Options{}, brisk).begin()
-	h.await("the command is known", func() bool { return len(h.server.Commands()) == 1 })
+	h.await("the command is known", func() bool { return len(h.server.Commands()) == 2 })
 	thread, _ := h.server.Say(ann, shared, "<@"+discordtest.Bot+"> hi")
 	h.hears("hi")
 	h.await("the thread is there", func() bool { return h.server.Typed(thread) > 0 })

@@ -32,7 +32,7 @@ const (
 // without ending that and beginning it again.
 func rendered(source string) *markdown.Text {
 	out := &markdown.Text{}
-	text := markdown.Clean(source)
+	text := tabled(markdown.Clean(source))
 	for code := false; text != ""; code = !code {
 		part, rest, more := strings.Cut(text, fence)
 		if code {

@@ -54,7 +54,11 @@ func (d *Discord) say(ctx context.Context, p place, r bot.Delivery) (string, err
 	case agent.Ask, agent.Approval:
 		return d.card(ctx, p, r)
 	case agent.Final:
-		return d.tell(ctx, p, r, rendered(r.Text))
+		receipt, err := d.tell(ctx, p, r, rendered(r.Text))
+		if err == nil && p.user != "" {
+			d.answeredDM(p.user)
+		}
+		return receipt, err
 	case agent.Notify:
 		return d.notify(ctx, p, r)
 	case agent.Notice, agent.Fault:

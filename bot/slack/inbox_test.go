@@ -94,6 +94,10 @@ func (b *inbox) Overview(_ context.Context, of agent.Person, standing bot.Standi
 	return b.overviews[of.ID], b.fail
 }
 
+func (b *inbox) Complete(context.Context, agent.Person, string) ([]bot.Completion, error) {
+	return nil, nil
+}
+
 func (b *inbox) Kept(context.Context, string) (map[string]string, error) { return nil, nil }
 
 func (b *inbox) Keep(context.Context, string, map[string]string) error { return nil }

@@ -56,6 +56,10 @@ func (e *ear) Overview(context.Context, agent.Person, bot.Standing) (bot.Overvie
 
 func (e *ear) Renew(context.Context, agent.Person) error { return nil }
 
+func (e *ear) Complete(context.Context, agent.Person, string) ([]bot.Completion, error) {
+	return nil, nil
+}
+
 func (e *ear) Kept(context.Context, string) (map[string]string, error) { return nil, nil }
 
 func (e *ear) Keep(context.Context, string, map[string]string) error { return nil }

@@ -116,7 +116,7 @@ func (d *den) told(in, words string) (found discordtest.Message) {
 // linked waits until the program has begun as many sessions as that.
 func (d *den) linked(sessions int) {
 	d.Helper()
-	eventually(d.T, "there is a session", func() bool { return len(d.discord.Commands()) >= sessions && d.discord.Linked() })
+	eventually(d.T, "there is a session", func() bool { return len(d.discord.Commands()) >= 2*sessions && d.discord.Linked() })
 }
 
 // TestDiscord talks with the program, decides a card before and after kill -9, and mentions the bot in a channel.

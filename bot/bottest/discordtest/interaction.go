@@ -3,6 +3,7 @@ package discordtest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -11,10 +12,13 @@ import (
 // interaction is something that a person did with the app. The server's mu guards it.
 type interaction struct {
 	id, token, user, channel string
+	typ                      int
+	message                  string // it is about; "" for a command
 	began                    time.Time
 	first                    int // the type of the first answer; 0 for none
 	answered                 time.Time
 	form                     *Form
+	offers                   []string
 	expired                  bool
 }
 
@@ -126,7 +130,7 @@ func (s *Server) interact(user string, m *Message, typ int, data any) (string, i
 }
 
 func (s *Server) interactIn(user, in string, m *Message, typ int, data any) (string, int) {
-	i := &interaction{id: s.newID(), user: user, channel: in, began: time.Now()}
+	i := &interaction{id: s.newID(), user: user, channel: in, typ: typ, began: time.Now()}
 	i.token = "token-" + i.id
 	s.interactions[i.id] = i
 	c := s.channels[in]
@@ -134,6 +138,7 @@ func (s *Server) interactIn(user, in string, m *Message, typ int, data any) (str
 		"id": i.id, "application_id": App, "type": typ, "token": i.token, "version": 1, "data": data, "channel_id": in, "channel": c.json(), "locale": "de",
 	}
 	if m != nil {
+		i.message = m.ID
 		event["message"] = m.json(s, "")
 	}
 	if c.guild == "" {
@@ -158,6 +163,34 @@ func (s *Server) Slash(user, in, words string) (interaction string, event int) {
 	return s.interactIn(user, in, nil, 2, map[string]any{"id": "1", "name": "nudge", "type": 1, "options": options})
 }
 
+// Type lets a person type the slash command, of which these are the words so far.
+func (s *Server) Type(user, in, words string) (interaction string, event int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in == DM(user) {
+		s.dm(user)
+	}
+	typed := map[string]any{"name": "words", "type": 3, "value": words, "focused": true}
+	return s.interactIn(user, in, nil, 4, map[string]any{"id": "1", "name": "nudge", "type": 1, "options": []any{typed}})
+}
+
+// Offers are what was offered while the slash command was typed, as it would be entered.
+func (s *Server) Offers(interaction string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.interactions[interaction].offers)
+}
+
+// Point lets a person choose the app's command in the menu of a message.
+func (s *Server) Point(user, in, id string) (interaction string, event int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.find(in, id)
+	return s.interactIn(user, in, nil, 2, map[string]any{
+		"id": "2", "name": "Ask Nudge about this", "type": 3, "target_id": id, "resolved": map[string]any{"messages": map[string]any{id: m.json(s, "")}},
+	})
+}
+
 // Form is the form that was opened for an interaction.
 func (s *Server) Form(interaction string) (Form, bool) {
 	s.mu.Lock()
@@ -168,7 +201,8 @@ func (s *Server) Form(interaction string) (Form, bool) {
 	return Form{}, false
 }
 
-// Submit lets a person send a form with what they entered, by input. Inputs that are not named hold what they held first.
+// Submit lets a person send a form with what they entered, by input. Inputs that are not named hold what they held first. message
+// is the one whose button opened the form; "" for a form of a command.
 func (s *Server) Submit(user string, f Form, in, message string, values map[string]string) (interaction string, event int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +224,11 @@ func (s *Server) Submit(user string, f Form, in, message string, values map[stri
 		}
 		components = append(components, map[string]any{"type": 18, "component": entered})
 	}
-	return s.interact(user, s.find(in, message), 5, map[string]any{"custom_id": f.ID, "components": components})
+	data := map[string]any{"custom_id": f.ID, "components": components}
+	if message == "" {
+		return s.interactIn(user, in, nil, 5, data)
+	}
+	return s.interact(user, s.find(in, message), 5, data)
 }
 
 // Answered is the type of the first answer to an interaction, and how long it took; 0 when there was none.
@@ -241,8 +279,34 @@ func (s *Server) answer(id, token string, body []byte) answer {
 		}
 		i.form = f
 	}
+	if (i.typ == 4) != (said.Type == 8) || said.Type == 6 && i.message == "" {
+		return refused(400, 50035)
+	}
+	if said.Type == 8 && !i.offer(said.Data) {
+		return refused(400, 50035)
+	}
 	i.first, i.answered = said.Type, time.Now()
 	return answer{status: 204}
+}
+
+// offer takes what is offered while a command is typed, and reports whether Discord would.
+func (i *interaction) offer(data json.RawMessage) bool {
+	var offered struct {
+		Choices []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &offered) != nil || offered.Choices == nil || len(offered.Choices) > 25 {
+		return false
+	}
+	for _, c := range offered.Choices {
+		if n := utf8.RuneCountInString(c.Name); n < 1 || n > 100 || utf8.RuneCountInString(c.Value) > 100 {
+			return false
+		}
+		i.offers = append(i.offers, c.Value)
+	}
+	return true
 }
 
 // followUp takes a further answer to an interaction. The caller holds mu.
