@@ -19,6 +19,7 @@ import (
 	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
+	"nudge/agent/tool/script"
 	"nudge/agent/tool/workspace"
 	"nudge/bot"
 	"nudge/cmd/nudge/config"
@@ -195,6 +196,9 @@ func (p *program) tools() ([]agent.Tool, error) {
 	}
 	tools = append(tools, page, p.voice.Tool())
 	tools = append(tools, notes.Tools(p.notes())...)
+	if self, ok := scriptProcess(); ok {
+		tools = append(tools, script.New(self))
+	}
 	return append(tools, heartbeat.Tools(heartbeat.Config{
 		Store: p.store, Budget: p.voice.Budget, Changed: func() { p.clock.Look() },
 	})...), nil

@@ -54,8 +54,14 @@ func run(ctx context.Context, spec Spec, output, complaint *window) (Outcome, er
 
 func start(spec Spec, output, complaint *window) (*child, error) {
 	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
+	if spec.Path != "" {
+		cmd = exec.Command(spec.Path, spec.Argv[1:]...)
+		cmd.Args[0] = spec.Argv[0]
+	}
 	cmd.Dir = spec.Dir
-	cmd.Env = environment()
+	if cmd.Env = environment(); spec.Bare {
+		cmd.Env = []string{}
+	}
 	if spec.Input != nil {
 		cmd.Stdin = bytes.NewReader(spec.Input)
 	}

@@ -21,6 +21,8 @@ const DefaultLimit = 128 << 10
 // Spec says what to run.
 type Spec struct {
 	Argv  []string // the program, found in PATH, and its arguments; at least one
+	Path  string   // the program's file, where that is not what Argv begins with
+	Bare  bool     // its environment is empty
 	Dir   string   // the working directory; the current one when empty
 	Limit int      // bytes of output to keep; DefaultLimit when 0 or less
 	Input []byte   // its standard input, which need not be read; empty when nil
@@ -43,7 +45,8 @@ type Outcome struct {
 // ErrUnsupported is wrapped by the errors of Run and Ask on systems without process groups.
 var ErrUnsupported = errors.New("programs cannot be run on this system")
 
-// Run runs a program and waits for it. Its environment is PATH, HOME, LANG and TZ of this process and nothing else.
+// Run runs a program and waits for it. Its environment is PATH, HOME, LANG and TZ of this process and nothing else, or
+// nothing at all.
 //
 // When ctx ends, the program and everything in its group are killed and Run returns within milliseconds, with an
 // outcome that says so and no error. What a program leaves running in its group when it ends is killed as well; for

@@ -113,7 +113,7 @@ var faulty = []struct {
 	{"policy", "[tools]\napprove = { write_file = \"ask\", delete_file = \"never\" }", 2, "tools.approve.delete_file", `tools.approve.delete_file must be "no", "ask", "owner" or "second"`, 0},
 	{"no such tool", "[tools]\napprove = { delet_file = \"owner\" }", 2, "tools.approve.delet_file", `tools.approve.delet_file names no tool; did you mean "delete_file"?`, 0},
 	{"denying no such tool", "[tools]\ndeny = [\n \"write_file\",\n \"Write_File\",\n]", 4, "tools.deny", `tools.deny names no tool; did you mean "write_file"?`, 0},
-	{"only no such tool", "[tools]\nonly = [\"s3cret\"]", 2, "tools.only", "tools.only names no tool; there are ask_person, create_heartbeat, delete_file, fetch_page, forget_note, list_files, notify, plan, read_file, recall, remember, run_command, stop_heartbeat, write_file", 0},
+	{"only no such tool", "[tools]\nonly = [\"s3cret\"]", 2, "tools.only", "tools.only names no tool; there are ask_person, create_heartbeat, delete_file, fetch_page, forget_note, list_files, notify, plan, read_file, recall, remember, run_command, run_script, stop_heartbeat, write_file", 0},
 	{"only a later tool", "[tools]\nonly = [\"load_skill\"]", 2, "tools.only", "tools.only names a tool that is not available in this version", 0},
 	{"denying a part of a tool", "[tools]\ndeny = [\"overwrite_file\"]", 2, "tools.deny", "tools.deny names no tool of its own: name write_file, or give it a policy as tools.approve.overwrite_file", 0},
 	{"policy of a command", "[[command]]\nname = \"disk\"\nrun = [\"df\"]\n[tools]\napprove = { disk = \"no\" }", 5, "tools.approve.disk", "tools.approve.disk names a command and no tool: a command has an approve of its own, and run_command is the tool that runs them all", 0},

@@ -13,11 +13,12 @@ import (
 	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
+	"nudge/agent/tool/script"
 	"nudge/agent/tool/workspace"
 )
 
 // laterTools will come with later versions. They may be denied and given a policy already, since both only hold back.
-var laterTools = []string{"run_script", "remember", "recall", "forget_note", "load_skill", "delegate"}
+var laterTools = []string{"remember", "recall", "forget_note", "load_skill", "delegate"}
 
 // coreTools are those of the agent itself, whose specs are not to be had from outside.
 var coreTools = []string{"ask_person", "plan"}
@@ -27,7 +28,7 @@ var judged = map[string]string{workspace.Overwrite: "write_file"}
 
 // builtTools are the specs of all other tools, by name. Their functions are not kept, as they have no store.
 var builtTools = sync.OnceValue(func() map[string]agent.Spec {
-	tools := slices.Concat(workspace.Tools(workspace.Config{}), heartbeat.Tools(heartbeat.Config{}), diary.Tools(diary.Config{}), []agent.Tool{notify.Voice{}.Tool()})
+	tools := slices.Concat(workspace.Tools(workspace.Config{}), heartbeat.Tools(heartbeat.Config{}), diary.Tools(diary.Config{}), []agent.Tool{notify.Voice{}.Tool(), script.New(script.Self{})})
 	// A preset must be there for the tool to be; which one doesn't matter for its name.
 	if run, err := command.New([]command.Preset{{Name: "x", Run: []string{"x"}}}, nil); err == nil {
 		tools = append(tools, run)
