@@ -45,6 +45,7 @@ func chatCommands() []chatCommand {
 		{"less", "[NAME]", "asks for less of what a heartbeat told you last", judgeBy(schedule.Less)},
 		{"snooze", "[1h|4h|tomorrow|off] [NAME]", "keeps everything, or one heartbeat, from speaking to you for a while", (*Hub).snooze},
 		{"zone", "[NAME]", "says which time zone you are in, or sets it, as in Europe/Berlin", (*Hub).zone},
+		{"link", "[new|CODE|remove ACCOUNT]", "makes several accounts of yours one person, or says which are", (*Hub).link},
 		{"status", "", "says what is going on here", (*Hub).status},
 		{"usage", "", "says what you have spent today", (*Hub).usage},
 		{"model", "", "says which model answers", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {
@@ -180,8 +181,17 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 		if v == agent.Approve && strings.EqualFold(text, onceAndAlways) {
 			d.Verdict, d.Text = agent.Always, ""
 		}
-		return h.pass(ctx, e, agent.Message{Provenance: agent.Decided, Decision: d})
+		return h.decide(ctx, e, d)
 	}
+}
+
+// decide takes a decision about a card that was typed.
+func (h *Hub) decide(ctx context.Context, e Event, d *agent.Decision) (Admission, error) {
+	if isRequest(d.Card) {
+		e.Click = d
+		return h.decideRequest(ctx, e)
+	}
+	return h.pass(ctx, e, agent.Message{Provenance: agent.Decided, Decision: d})
 }
 
 // onceAndAlways, behind a card's id, lets the same call run from now on as well.
@@ -191,6 +201,10 @@ const onceAndAlways = "always"
 func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) (only string, known bool, err error) {
 	err = h.Store.View(ctx, func(tx memory.Tx) error {
 		only, known = "", false
+		if isRequest(id) {
+			known = true
+			return nil
+		}
 		if id != "" && len(id) <= memory.MaxID {
 			if _, err := agent.FindCard(tx, id); err == nil {
 				known = true
@@ -210,6 +224,13 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 			}
 			return nil
 		})
+		own, err2 := Requests(tx, person, h.agent.Owns(person), "")
+		if err = errors.Join(err, err2); err != nil {
+			return err
+		}
+		for _, q := range own {
+			cards = append(cards, q.ID)
+		}
 		if len(cards) == 0 {
 			cards = offers
 		}
@@ -254,6 +275,17 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 		})
 		if err != nil {
 			return "", "", err
+		}
+		own, err := Requests(tx, e.From.ID, h.agent.Owns(e.From.ID), e.Address)
+		if err != nil {
+			return "", "", err
+		}
+		for _, q := range own {
+			if agent.Direct(e.Address) {
+				lines = append(lines, CardText(q, slash))
+			} else {
+				elsewhere++
+			}
 		}
 		if elsewhere > 0 {
 			lines = append(lines, fmt.Sprintf("Waiting elsewhere: %s. Ask me in direct messages which.", counted(elsewhere, "card")))

@@ -73,6 +73,8 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 		return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
 	case e.Feedback != nil:
 		return h.feedback(ctx, e)
+	case e.Click != nil && isRequest(e.Click.Card):
+		return h.decideRequest(ctx, e)
 	case e.Click != nil:
 		if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
 			return h.refuseClick(ctx, e, err)
@@ -117,6 +119,12 @@ func (h *Hub) lives(ctx context.Context, address string) (lives bool, err error)
 // Card gives a card that still awaits a decision.
 func (h *Hub) Card(ctx context.Context, id string) (card agent.Reply, waiting bool, err error) {
 	err = h.Store.View(ctx, func(tx memory.Tx) error {
+		if isRequest(id) {
+			var q request
+			q, waiting, err = loadRequest(tx, id)
+			card, waiting = q.reply(""), waiting && q.waits(time.Now())
+			return err
+		}
 		card, waiting, err = agent.WaitingCardOf(tx, id)
 		return err
 	})
@@ -136,6 +144,14 @@ const cardElsewhere = "That card does not belong to this conversation, so nothin
 func (h *Hub) Weigh(ctx context.Context, e Event) (*agent.Objection, error) {
 	if served, err := h.allowed(e.From.ID, e.Standing); err != nil || !served {
 		return &agent.Objection{Text: NotServed, Final: true}, err
+	}
+	if isRequest(e.Click.Card) {
+		var against *agent.Objection
+		err := h.Store.View(ctx, func(tx memory.Tx) (err error) {
+			against, err = h.weighRequest(tx, e)
+			return err
+		})
+		return against, err
 	}
 	if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
 		return &agent.Objection{Text: cardElsewhere, Final: true}, err

@@ -227,11 +227,11 @@ func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter) (told bool, err error) {
 	return told, nil
 }
 
-// age forgets the letters, that owners were told, and where notify cards stand, after their time.
+// age forgets the letters, that owners were told, where notify cards stand, and what was asked and tried, after their time.
 func (h *Hub) age(ctx context.Context) {
 	before := time.Now().Add(-lettersFor)
 	err := h.Store.Update(ctx, func(tx memory.Tx) error {
-		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx)); err != nil {
+		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx), sweepRequests(tx, before), sweepTries(tx, time.Now())); err != nil {
 			return err
 		}
 		var old []string

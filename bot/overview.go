@@ -53,12 +53,18 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 		if o.Heartbeats, err = beatsOf(tx, of); err != nil {
 			return err
 		}
-		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			if h.agent.MayDecide(w, of.ID) && !w.Reply.IsContinuation() {
 				o.Cards = append(o.Cards, w.Reply)
 			}
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		own, err := Requests(tx, of.ID, h.agent.Owns(of.ID), of.ID.Home())
+		o.Cards = append(o.Cards, own...)
+		return err
 	})
 	if err != nil {
 		return Overview{}, fmt.Errorf("look up what there is of %s: %w", of.ID, err)

@@ -91,6 +91,9 @@ func (l line) encoded() ([]byte, error) {
 func (l line) identity() string {
 	switch l.Kind {
 	case agent.Final, agent.Notice:
+		if l.IsCard() {
+			return fmt.Sprint(l.Kind, " ", l.ID)
+		}
 		if l.Turn != "" {
 			return fmt.Sprint(l.Kind, " ", l.Turn, " ", l.Text)
 		}

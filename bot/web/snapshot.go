@@ -98,7 +98,7 @@ func (shot *snapshot) addFeedback(tx memory.Tx) error {
 // addCards completes the cards that wait, and adds those of other sessions that the person may decide.
 func (s *Server) addCards(shot *snapshot, tx memory.Tx, address string) error {
 	person := s.Person.ID
-	return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+	err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 		here := w.Conversation == address
 		if !here && (address != person.Home() || !slices.Contains(w.Reply.MayDecide, string(person))) {
 			return nil
@@ -114,6 +114,14 @@ func (s *Server) addCards(shot *snapshot, tx memory.Tx, address string) error {
 		}
 		return nil
 	})
+	if err != nil || address != person.Home() {
+		return err
+	}
+	own, err := bot.Requests(tx, person, true, address)
+	for _, q := range own {
+		shot.Lines = append(shot.Lines, lineOf(q, ""))
+	}
+	return err
 }
 
 // addMail adds what was said and is not yet in the journal.

@@ -190,12 +190,22 @@ func (p *program) waiting(ctx context.Context, person agent.PersonID) ([]agent.R
 		if err != nil {
 			return err
 		}
-		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			if p.agent.MayDecide(w, person) && !unsaid[w.Reply.ID] {
 				cards = append(cards, bot.Hide(w.Reply, p.secrets))
 			}
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		own, err := bot.Requests(tx, person, p.agent.Owns(person), person.Home())
+		for _, q := range own {
+			if !unsaid[q.ID] {
+				cards = append(cards, q)
+			}
+		}
+		return err
 	})
 	return cards, err
 }

@@ -1,0 +1,234 @@
+package bot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"nudge/agent"
+	"nudge/memory"
+)
+
+// request is a card of the hub's own: something that a person wants of the hub and that one other, or themselves, must agree
+// to. No turn waits for it and no journal has it. Its first choice agrees, its second does not.
+type request struct {
+	ID      string         `json:"id"`
+	Kind    requestKind    `json:"kind"`
+	Of      agent.Person   `json:"of"`              // who wants it
+	With    agent.Person   `json:"with,omitzero"`   // whose other account it is about
+	Asked   agent.PersonID `json:"asked,omitempty"` // who alone may agree; "" for the owners
+	About   string         `json:"about"`           // what it is, in the words of its outcome
+	Text    string         `json:"text"`
+	Choices []string       `json:"choices"`
+	Stands  []string       `json:"stands"` // the conversations in which it is shown
+	At      time.Time      `json:"at"`
+	Expires time.Time      `json:"expires"`
+
+	Decision agent.Verdict  `json:"decision,omitempty"` // approve or deny, once it is decided
+	By       agent.PersonID `json:"by,omitempty"`
+	Decided  time.Time      `json:"decided,omitzero"`
+}
+
+type requestKind string
+
+// The kinds, each with what is done when it was decided: see [Hub.carryOut].
+const (
+	toLink  requestKind = "link"  // the other side has the code: shall the two be one person?
+	toLinkB requestKind = "link2" // that side has agreed: shall they, says who made the code
+)
+
+// tableRequests keeps them: id → request. Those decided stay for a while, so that a late click gets a true answer.
+const tableRequests = "request"
+
+const (
+	requestPrefix = "q-"                // of their ids, which no card of the agent's has
+	requestsFor   = 30 * 24 * time.Hour // for how long one is kept
+)
+
+func isRequest(card string) bool { return strings.HasPrefix(card, requestPrefix) }
+
+// reply is the card in one of its conversations.
+func (q request) reply(address string) agent.Reply {
+	who := string(q.Asked)
+	if who == "" {
+		who = "owners"
+	}
+	return agent.Reply{
+		Kind: agent.Notice, ID: q.ID, Text: q.Text, Choices: q.Choices, Deadline: &q.Expires, MayDecide: []string{who}, Address: address, Session: address,
+	}
+}
+
+// waits reports whether it can still be decided.
+func (q request) waits(now time.Time) bool { return q.Decision == "" && now.Before(q.Expires) }
+
+// outcome is what became of it, on the clocks of a zone.
+func (q request) outcome(zone *time.Location) string {
+	switch q.Decision {
+	case agent.Approve:
+		return fmt.Sprintf("This was decided already: %s, by %s, %s.", q.Choices[0], q.By, localTime(q.Decided, zone))
+	case agent.Deny:
+		return fmt.Sprintf("This was decided already: %s, by %s, %s.", q.Choices[1], q.By, localTime(q.Decided, zone))
+	}
+	return fmt.Sprintf("This expired %s, so nothing was done.", localTime(q.Expires, zone))
+}
+
+// verdict reads a decision as one about it; "" when it is neither choice.
+func (q request) verdict(d agent.Decision) agent.Verdict {
+	said := strings.TrimSpace(d.Text)
+	switch {
+	case d.Verdict == agent.Approve, d.Verdict == agent.AnswerIt && strings.EqualFold(said, q.Choices[0]):
+		return agent.Approve
+	case d.Verdict == agent.Deny, d.Verdict == agent.AnswerIt && strings.EqualFold(said, q.Choices[1]):
+		return agent.Deny
+	}
+	return ""
+}
+
+// ask keeps a request and shows it in the given conversations.
+func (q request) ask(tx memory.Tx, where ...string) error {
+	q.ID, q.Stands = requestPrefix+strings.ToLower(rand.Text()[:16]), where
+	q.At, q.Expires = q.At.UTC(), q.Expires.UTC()
+	for _, address := range where {
+		if err := agent.Send(tx, q.reply(address)); err != nil {
+			return err
+		}
+	}
+	return q.put(tx)
+}
+
+func (q request) put(tx memory.Tx) error {
+	data, err := json.Marshal(q)
+	if err != nil {
+		return fmt.Errorf("encode request %s: %w", q.ID, err)
+	}
+	return tx.Table(tableRequests).Put(q.ID, data)
+}
+
+func loadRequest(tx memory.Tx, id string) (q request, found bool, err error) {
+	if !isRequest(id) || len(id) > memory.MaxID {
+		return q, false, nil
+	}
+	data, found, err := tx.Table(tableRequests).Get(id)
+	if err == nil && found {
+		err = json.Unmarshal(data, &q)
+	}
+	if err != nil {
+		return q, false, fmt.Errorf("read request %s: %w", id, err)
+	}
+	return q, found, nil
+}
+
+// requests gives those for which is holds, oldest first.
+func requests(tx memory.Tx, is func(request) bool) (all []request, err error) {
+	err = tx.Table(tableRequests).Scan("", func(id string, data []byte) error {
+		var q request
+		if err := json.Unmarshal(data, &q); err != nil {
+			return fmt.Errorf("read request %s: %w", id, err)
+		}
+		if is(q) {
+			all = append(all, q)
+		}
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b request) int { return a.At.Compare(b.At) })
+	return all, err
+}
+
+// mayBeDecidedBy reports whether a person may decide it, who may be an owner.
+func (q request) mayBeDecidedBy(who agent.PersonID, owner bool) bool {
+	return q.Asked == who || q.Asked == "" && owner
+}
+
+// Requests gives the hub's own cards that wait for a person's decision, who may be an owner, as they stand in a conversation.
+// They are in no journal and not among [agent.WaitingCards].
+func Requests(tx memory.Tx, of agent.PersonID, owner bool, address string) (cards []agent.Reply, err error) {
+	now := time.Now()
+	all, err := requests(tx, func(q request) bool { return q.waits(now) && q.mayBeDecidedBy(of, owner) })
+	for _, q := range all {
+		cards = append(cards, q.reply(address))
+	}
+	return cards, err
+}
+
+// weighRequest says what speaks against a click on a request; nil when nothing does.
+func (h *Hub) weighRequest(tx memory.Tx, e Event) (*agent.Objection, error) {
+	q, found, err := loadRequest(tx, e.Click.Card)
+	text := ""
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		text = "This was asked too long ago, so nothing was done."
+	case !q.mayBeDecidedBy(e.From.ID, h.agent.Owns(e.From.ID)):
+		who := string(q.Asked)
+		if who == "" {
+			who = "an owner"
+		}
+		text = fmt.Sprintf("This is not yours to decide: %s may.", who)
+	case !q.waits(e.at()):
+		text = q.outcome(zoneOf(e.From))
+	case q.verdict(*e.Click) == "":
+		return &agent.Objection{Text: fmt.Sprintf("Say %s or %s.", q.Choices[0], q.Choices[1])}, nil
+	default:
+		return nil, nil
+	}
+	return &agent.Objection{Text: text, Final: true}, nil
+}
+
+// decideRequest takes a decision about a request. What it leads to is one transaction with it.
+func (h *Hub) decideRequest(ctx context.Context, e Event) (Admission, error) {
+	return h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
+		against, err := h.weighRequest(tx, e)
+		if err != nil {
+			return agent.Reply{}, err
+		}
+		if against != nil {
+			return agent.Reply{Kind: agent.Fault, ID: e.Click.Card, To: e.From.ID, Text: against.Text}, nil
+		}
+		q, _, err := loadRequest(tx, e.Click.Card)
+		if err != nil {
+			return agent.Reply{}, err
+		}
+		q.Decision, q.By, q.Decided = q.verdict(*e.Click), e.From.ID, e.at().UTC()
+		if err := q.put(tx); err != nil {
+			return agent.Reply{}, err
+		}
+		text, err := h.carryOut(tx, q)
+		if err != nil {
+			return agent.Reply{}, err
+		}
+		for _, address := range q.Stands {
+			mark := agent.Reply{Kind: agent.DecidedMark, ID: q.ID, Tool: q.About, Decision: q.Decision, By: string(q.By), At: &q.Decided, Address: address, Session: address}
+			if err := agent.Send(tx, mark); err != nil {
+				return agent.Reply{}, err
+			}
+		}
+		return e.alone(agent.Reply{Kind: agent.Notice, Text: text}), nil
+	})
+}
+
+// carryOut does what a decided request leads to, and says so to who decided.
+func (h *Hub) carryOut(tx memory.Tx, q request) (text string, err error) {
+	switch q.Kind {
+	case toLink:
+		return h.linkAgreed(tx, q)
+	case toLinkB:
+		return h.linkDecided(tx, q)
+	}
+	return "", fmt.Errorf("request %s wants %q, which this version does not know", q.ID, q.Kind)
+}
+
+// sweepRequests forgets requests that are long over.
+func sweepRequests(tx memory.Tx, before time.Time) error {
+	old, err := requests(tx, func(q request) bool { return q.Expires.Before(before) })
+	for _, q := range old {
+		if err == nil {
+			err = tx.Table(tableRequests).Delete(q.ID)
+		}
+	}
+	return err
+}
