@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"nudge/agent/compact"
 	"nudge/memory"
 )
 
@@ -36,6 +37,9 @@ func (ag *Agent) policyOf(tool *Tool, in Invocation) (Policy, error) {
 	}
 	if policy == "" {
 		policy = PolicyNo
+	}
+	if caution(tool, in) != "" {
+		policy = stricter(policy, PolicyAsk)
 	}
 	return policy, nil
 }
@@ -70,7 +74,7 @@ func (a *actor) askWith(c *call, policy Policy, question bool, arguments json.Ra
 	k := cardEntry{
 		Turn: t.id, Run: t.run, Card: newID(""), Call: c.ID, Tool: c.Name, Arguments: arguments, Digest: a.digest(c.tool, in),
 		Policy: policy, Asked: t.person.ID, Question: question, Wake: t.wake, Address: t.address,
-		Expires: now().Add(a.Limits.Approval),
+		Expires: now().Add(a.Limits.Approval), Origin: in.origin, Why: a.why(c.tool, in),
 	}
 	if question {
 		k.Expires = now().Add(a.Limits.Question)
@@ -94,7 +98,7 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 	reply := Reply{
 		Kind: Approval, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Address: k.Address,
 		Tool: k.Tool, Arguments: k.Arguments, MayDecide: a.deciders(k), Expires: &k.Expires,
-		Parked: k.Parked, Always: k.always(),
+		Parked: k.Parked, Always: k.always(), Why: k.Why,
 	}
 	if tool.Card != nil {
 		reply.Text = tool.Card(in)
@@ -126,7 +130,7 @@ func (a *actor) register(k cardEntry, reply Reply) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked, Policy: k.Policy, Asked: now()})
+	waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked, Policy: k.Policy, Asked: now(), Origin: k.Origin})
 	if err != nil {
 		return err
 	}
@@ -179,6 +183,8 @@ type WaitingCard struct {
 	Person       PersonID  `json:"person"` // whose turn asked
 	Policy       Policy    `json:"policy"`
 	Asked        time.Time `json:"asked"`
+	// Origin is what the model had before it when it asked for the call.
+	Origin compact.Origin `json:"origin,omitzero"`
 }
 
 // WaitingCards calls fn for each card that awaits a decision, in the order in which they were asked.
@@ -427,7 +433,10 @@ func (a *actor) notRun(k *card, d decidedEntry) error {
 		why = expired(k)
 	}
 	a.say(Reply{Kind: Notice, Turn: k.Turn, ID: k.Card, Address: k.Address, Text: fmt.Sprintf("%s (card %s): %s.", k.Tool, k.Card, strings.TrimSuffix(why, "."))})
-	note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s): %s", k.Tool, k.Arguments, k.Card, why)}
+	note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s): %s", k.Tool, k.Arguments, k.Card, why), Origin: k.Origin}
+	if d.By != "" && d.By != k.Asked {
+		note.Origin = note.Origin.With(compact.Origin{Speakers: []string{string(d.By)}})
+	}
 	a.send(k.Address, Message{Provenance: Decided, Note: &note})
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"nudge/agent/compact"
 )
 
 // batch runs the calls of the last answer: those that only read side by side at once, the others in the order asked
@@ -112,6 +114,7 @@ func (a *actor) invocation(c *call, arguments json.RawMessage) Invocation {
 	return Invocation{
 		Session: a.session, Turn: t.id, Call: c.ID, Key: t.id + "/" + strconv.Itoa(t.steps) + "/" + c.ID,
 		Person: t.person, Address: t.address, Wake: t.wake, Arguments: arguments, Progress: func(string) {},
+		Tainted: a.taints(a.state.origin, t.person.ID), Given: a.state.gave(t.person.ID), origin: a.state.origin,
 	}
 }
 
@@ -169,7 +172,7 @@ func (a *actor) share() error {
 	twins := a.twins()
 	for _, c := range a.state.turn.open() {
 		if first := twins[c]; first != nil && first != c && first.done {
-			if err := a.answer(c, first.result, first.failed); err != nil {
+			if err := a.answerAs(c, first.result, first.failed, first.origin); err != nil {
 				return err
 			}
 		}
@@ -179,8 +182,13 @@ func (a *actor) share() error {
 
 // answer gives a call a result in words, without running it.
 func (a *actor) answer(c *call, text string, failed bool) error {
+	return a.answerAs(c, text, failed, compact.Origin{})
+}
+
+// answerAs is answer with what the words have in them.
+func (a *actor) answerAs(c *call, text string, failed bool, origin compact.Origin) error {
 	t := a.state.turn
-	return a.add(toolResultEntry{Turn: t.id, Run: t.run, Call: c.ID, Tool: c.Name, Text: text, Failed: failed, Size: len(text)})
+	return a.add(toolResultEntry{Turn: t.id, Run: t.run, Call: c.ID, Tool: c.Name, Text: text, Failed: failed, Size: len(text), Origin: origin})
 }
 
 // withdraw answers a call that is not going to run; if a person was asked about it, the card says so.

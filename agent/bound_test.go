@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"nudge/memory"
 )
 
 func TestBound(t *testing.T) {
@@ -68,7 +70,9 @@ func TestBoundOfMuch(t *testing.T) {
 }
 
 // SaveResult is for the tests that read what was saved with the tool that does.
-var SaveResult = saveResult
+func SaveResult(pager, text string) (bounded string, save func(tx memory.Tx, session string) error) {
+	return saveResult(pager, text, false)
+}
 
 func TestHeadSplitsNothing(t *testing.T) {
 	for _, c := range []struct {
@@ -113,7 +117,7 @@ func TestWhatIsSaved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, save := box.bounded(&c.turn, c.tool, c.text)
+			kept, save := box.bounded(&c.turn, c.tool, c.text, false)
 			if way := strings.Contains(kept, SavedPrefix); (save != nil) != c.saved || way != c.saved || len(kept) > maxResult {
 				t.Errorf("%d bytes, saved %v, the way is told %v; want %v", len(kept), save != nil, way, c.saved)
 			}

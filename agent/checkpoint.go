@@ -27,16 +27,19 @@ var (
 
 // checkpointEntry is what a session with no turn under way knows.
 type checkpointEntry struct {
-	Began   time.Time       `json:"began"`
-	View    []model.Message `json:"view"`
-	Marks   []compact.Mark  `json:"marks"`
-	Marked  time.Time       `json:"marked"`
-	Plan    string          `json:"plan,omitempty"`
-	Planned bool            `json:"planned,omitempty"`
-	Told    string          `json:"told,omitempty"`
-	Turns   int             `json:"turns"`
-	Ratio   float64         `json:"ratio,omitempty"`
-	Cards   []keptCard      `json:"cards,omitempty"` // parked ones that are not done with
+	Began      time.Time       `json:"began"`
+	View       []model.Message `json:"view"`
+	Marks      []compact.Mark  `json:"marks"`
+	Marked     time.Time       `json:"marked"`
+	Plan       string          `json:"plan,omitempty"`
+	Planned    bool            `json:"planned,omitempty"`
+	Told       string          `json:"told,omitempty"`
+	PlanOrigin compact.Origin  `json:"plan_origin,omitzero"`
+	ToldOrigin compact.Origin  `json:"told_origin,omitzero"`
+	Given      []given         `json:"given,omitempty"`
+	Turns      int             `json:"turns"`
+	Ratio      float64         `json:"ratio,omitempty"`
+	Cards      []keptCard      `json:"cards,omitempty"` // parked ones that are not done with
 }
 
 // keptCard is a card in a checkpoint.
@@ -61,6 +64,7 @@ func (s *state) worthCheckpoint() bool {
 func (s *state) checkpoint() checkpointEntry {
 	e := checkpointEntry{
 		Began: s.began, View: s.view, Marks: s.marks, Marked: s.marked, Plan: s.plan, Planned: s.planned, Told: s.told, Turns: s.turns, Ratio: s.ratio,
+		PlanOrigin: s.planOrigin, ToldOrigin: s.toldOrigin, Given: s.given,
 	}
 	for _, k := range s.cards {
 		if k.verdict == "" || k.owed() {
@@ -78,10 +82,9 @@ func (s *state) restore(e *checkpointEntry) {
 	}
 	s.began, s.view, s.marked, s.plan, s.planned, s.told, s.turns, s.ratio = e.Began, e.View, e.Marked, e.Plan, e.Planned, e.Told, e.Turns, e.Ratio
 	s.marks = append(slices.Clone(e.Marks), make([]compact.Mark, max(len(e.View)-len(e.Marks), 0))...)[:len(e.View)]
-	s.turn, s.halted, s.bytes, s.journal = nil, nil, 0, 0
-	for _, m := range s.view {
-		s.bytes += weigh(m)
-	}
+	s.planOrigin, s.toldOrigin, s.given = e.PlanOrigin, e.ToldOrigin, e.Given
+	s.turn, s.halted, s.journal = nil, nil, 0
+	s.weighAll()
 	s.cards = map[string]*card{}
 	for _, k := range e.Cards {
 		s.cards[k.Card] = &card{cardEntry: k.cardEntry, verdict: k.Verdict, by: k.By, at: k.At, text: k.Text, begun: k.Begun, effect: k.Effect}

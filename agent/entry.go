@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"nudge/agent/compact"
 	"nudge/agent/model"
 	"nudge/memory"
 )
@@ -44,14 +45,15 @@ type entry interface{ kind() string }
 
 // messageEntry is what a model reads as said by the person: one message, or a flood of them joined.
 type messageEntry struct {
-	Turn       string     `json:"turn"`
-	Provenance Provenance `json:"provenance"`
-	From       PersonID   `json:"from,omitempty"`
-	IDs        []string   `json:"ids,omitempty"`
-	Text       string     `json:"text"`
-	Files      []File     `json:"files,omitempty"` // of which the text tells
-	Mark       time.Time  `json:"mark,omitzero"`   // when it was said, if the text tells the model so
-	Owed       []receipt  `json:"owed,omitempty"`
+	Turn       string         `json:"turn"`
+	Provenance Provenance     `json:"provenance"`
+	From       PersonID       `json:"from,omitempty"`
+	IDs        []string       `json:"ids,omitempty"`
+	Text       string         `json:"text"`
+	Files      []File         `json:"files,omitempty"` // of which the text tells
+	Mark       time.Time      `json:"mark,omitzero"`   // when it was said, if the text tells the model so
+	Owed       []receipt      `json:"owed,omitempty"`
+	Origin     compact.Origin `json:"origin,omitzero"` // of what it has in it besides words of its person
 }
 
 // receipt is owed for words said during a turn: which request carries them is known only when there is one.
@@ -165,18 +167,19 @@ type progressEntry struct {
 }
 
 type toolResultEntry struct {
-	Turn   string        `json:"turn"`
-	Run    string        `json:"run,omitempty"`
-	Call   string        `json:"call"`
-	Tool   string        `json:"tool"`
-	Card   string        `json:"card,omitempty"`
-	Text   string        `json:"text"`
-	Failed bool          `json:"failed,omitempty"`
-	Ran    bool          `json:"ran,omitempty"`    // the tool's function was called
-	Ends   bool          `json:"ends,omitempty"`   // it is the turn's answer, of a tool that ends turns
-	Broken bool          `json:"broken,omitempty"` // no call of the tool can succeed
-	Took   time.Duration `json:"took,omitempty"`
-	Size   int           `json:"size"` // bytes of the result before it was bounded
+	Turn   string         `json:"turn"`
+	Run    string         `json:"run,omitempty"`
+	Call   string         `json:"call"`
+	Tool   string         `json:"tool"`
+	Card   string         `json:"card,omitempty"`
+	Text   string         `json:"text"`
+	Failed bool           `json:"failed,omitempty"`
+	Ran    bool           `json:"ran,omitempty"`    // the tool's function was called
+	Ends   bool           `json:"ends,omitempty"`   // it is the turn's answer, of a tool that ends turns
+	Broken bool           `json:"broken,omitempty"` // no call of the tool can succeed
+	Took   time.Duration  `json:"took,omitempty"`
+	Size   int            `json:"size"`            // bytes of the result before it was bounded
+	Origin compact.Origin `json:"origin,omitzero"` // of what it has in it
 }
 
 // toolRanEntry says that a call has returned while hooks are asked about its result: after a crash its outcome is not
@@ -206,8 +209,10 @@ type cardEntry struct {
 	Unknown   bool            `json:"unknown,omitempty"` // of a call that a crash cut off: approved, it is run again
 	Wake      *Wake           `json:"wake,omitempty"`
 	Address   string          `json:"address"`
-	Rule      string          `json:"rule,omitempty"` // stands for the call whenever it is made; "" where no rule can be saved
-	Until     time.Time       `json:"until,omitzero"` // when that rule would end
+	Origin    compact.Origin  `json:"origin,omitzero"` // of what the model had before it when it asked for the call
+	Why       string          `json:"why,omitempty"`   // it is asked about, where its policy alone would not ask
+	Rule      string          `json:"rule,omitempty"`  // stands for the call whenever it is made; "" where no rule can be saved
+	Until     time.Time       `json:"until,omitzero"`  // when that rule would end
 }
 
 type decidedEntry struct {

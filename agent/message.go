@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"time"
+
+	"nudge/agent/compact"
 )
 
 // Provenance says where a message comes from. It is set once, when the message is admitted, and never read out of
@@ -34,6 +36,9 @@ type Message struct {
 	Decision *Decision `json:"decision,omitempty"`
 	Wake     *Wake     `json:"wake,omitempty"`
 	Note     *Note     `json:"note,omitempty"`
+
+	// Origin is that of a text which nobody said: what it has in it.
+	Origin compact.Origin `json:"origin,omitzero"`
 
 	// Steer and During are set by Receive: the message came while one before it was not settled, and in that turn.
 	Steer  bool   `json:"steer,omitempty"`
@@ -70,4 +75,6 @@ type Note struct {
 	Evidence  string `json:"evidence,omitempty"`
 	Card      string `json:"card,omitempty"`   // by whose id the person can say what they make of it
 	Digest    bool   `json:"digest,omitempty"` // the text is a digest of what was held back; Evidence is what of it checks saw
+	// Origin is what the text was made from; the evidence counts as outside text whatever it says.
+	Origin compact.Origin `json:"origin,omitzero"`
 }

@@ -38,7 +38,10 @@ func (ag *Agent) Weigh(ctx context.Context, by Person, d Decision) (*Objection, 
 			settled, err = settledCard(tx, d.Card, by.Zone)
 			return err
 		}
-		in = Invocation{Session: w.Reply.Session, Turn: w.Reply.Turn, Address: w.Conversation, Progress: func(string) {}}
+		in = Invocation{
+			Session: w.Reply.Session, Turn: w.Reply.Turn, Address: w.Conversation, Progress: func(string) {}, Given: func(string) bool { return false },
+			Tainted: ag.taints(w.Origin, w.Person), origin: w.Origin,
+		}
 		_, in.Person, err = Home(tx, w.Person)
 		return err
 	})

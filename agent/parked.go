@@ -171,6 +171,7 @@ func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 	w := &work{tool: tool.Tool, in: Invocation{
 		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
 		Person: person, Address: k.Address, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
+		Tainted: a.taints(k.Origin, k.Asked), Given: a.state.gave(k.Asked), origin: k.Origin,
 	}}
 	if a.digest(tool.Tool, w.in) != k.Digest {
 		return nil, errors.New("not run: what this call depends on has changed since the card was shown")
@@ -186,7 +187,7 @@ func (a *actor) report(k *card, person Person, entry toolResultEntry) error {
 	}
 	text := fmt.Sprintf("[%s approved the call of %s with %s (card %s). What came of it:\n%s]\nTell the person what came of it.",
 		nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text)
-	a.send(k.Address, Message{Provenance: Decided, From: person, At: now(), Address: k.Address, Text: text})
+	a.send(k.Address, Message{Provenance: Decided, From: person, At: now(), Address: k.Address, Text: text, Origin: k.Origin.With(entry.Origin)})
 	a.owe()
 	return a.commit()
 }
@@ -202,7 +203,7 @@ func (a *actor) mendParked() error {
 			return err
 		}
 		a.tellUnknown(k.Tool, k.Address)
-		note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s) was approved: %s", k.Tool, k.Arguments, k.Card, interrupted)}
+		note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s) was approved: %s", k.Tool, k.Arguments, k.Card, interrupted), Origin: k.Origin}
 		a.send(k.Address, Message{Provenance: Decided, Note: &note})
 		a.owe()
 	}

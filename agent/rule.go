@@ -89,7 +89,7 @@ func (t *turn) ruled() bool {
 
 // offersRule puts the rule that may be saved with a card onto it, where there may be one.
 func (a *actor) offersRule(k *cardEntry, tool *Tool, in Invocation) {
-	if k.Policy != PolicyAsk || tool.EachTime || k.Question || k.Parked || k.Unknown || !a.state.turn.ruled() || len(k.Arguments) > MaxRule {
+	if k.Policy != PolicyAsk || tool.EachTime || k.Question || k.Parked || k.Unknown || k.Why != "" || !a.state.turn.ruled() || len(k.Arguments) > MaxRule {
 		return
 	}
 	k.Rule, k.Until = a.lasting(tool, in), now().Add(RuleTime)
@@ -101,7 +101,11 @@ func (a *actor) ruleFor(c *call) (*Rule, error) {
 	if !t.ruled() || c.tool.EachTime {
 		return nil, nil
 	}
-	key := ruleKey(t.person.ID, a.lasting(c.tool, a.invocation(c, c.arguments)))
+	in := a.invocation(c, c.arguments)
+	if caution(c.tool, in) != "" {
+		return nil, nil
+	}
+	key := ruleKey(t.person.ID, a.lasting(c.tool, in))
 	var rule *Rule
 	err := a.Store.View(context.Background(), func(tx memory.Tx) error {
 		rule = nil

@@ -18,6 +18,12 @@ import (
 // SavedPrefix begins the path under which read_file finds a saved result; the result's id follows.
 const SavedPrefix = "result:"
 
+// savedOutside begins the ids of results that have outside text in them; no other id has that digit.
+const savedOutside = "0"
+
+// SavedOutside reports whether the saved result with an id has text in it that strangers may have written.
+func SavedOutside(id string) bool { return strings.HasPrefix(id, savedOutside) }
+
 // MaxSaved is how many bytes of a result are kept.
 const MaxSaved = 1 << 20
 
@@ -42,25 +48,28 @@ func (b *toolbox) pager(t *turn) *Tool {
 
 // bounded is what a tool gave, as the model reads it in a turn: without secrets, and not too long. If it was cut and the model can page through it there,
 // save keeps the whole for the session in which it is read; otherwise save is nil.
-func (b *toolbox) bounded(t *turn, tool, text string) (kept string, save func(tx memory.Tx, session string) error) {
+func (b *toolbox) bounded(t *turn, tool, text string, outside bool) (kept string, save func(tx memory.Tx, session string) error) {
 	text = b.secrets.Text(text)
 	pager := b.pager(t)
 	if pager == nil || tool == pager.Name { // what pages is never saved again
 		kept, _ = Bound(text, maxResult)
 		return kept, nil
 	}
-	return saveResult(pager.Name, text)
+	return saveResult(pager.Name, text, outside)
 }
 
 // saveResult is Bound for a result of which save keeps the whole; save is nil when there is nothing to keep: nothing was
 // left out, or it is binary. save may be called more than once.
-func saveResult(pager, text string) (bounded string, save func(tx memory.Tx, session string) error) {
+func saveResult(pager, text string, outside bool) (bounded string, save func(tx memory.Tx, session string) error) {
 	if bounded, cut := Bound(text, maxResult); !cut || Binary(text) {
 		return bounded, nil
 	}
 	clean := cleaned(text)
 	sum := sha256.Sum256([]byte(clean))
 	id := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:savedID])
+	if outside {
+		id = savedOutside + id[1:]
+	}
 	part := "all of it"
 	kept := savedPart(clean)
 	if kept != clean {

@@ -14,24 +14,28 @@ import (
 // state is a session's journal folded. apply is the only function that changes what it says, so what a restart reads
 // back is what the actor had; a call's tool and checked arguments are worked out anew when they are needed.
 type state struct {
-	session string
-	last    uint64          // number of the newest entry on disk
-	began   time.Time       // of the first entry
-	view    []model.Message // the conversation as a model reads it
-	marks   []compact.Mark  // one for each message of the view
-	bytes   int             // of the view's texts
-	journal int             // bytes of the journal since the newest checkpoint
-	marked  time.Time       // the last time that the view tells
-	plan    string          // the latest checklist, in words
-	planned bool            // the view's end tells it
-	told    string          // what this session's heartbeat said last
-	turn    *turn           // the one under way
-	halted  *turn           // the last one, if it was ended and may be granted more
-	turns   int
-	cards   map[string]*card // of this session; those decided before the newest checkpoint are not here
-	ratio   float64          // of tokens as the first model counts them to those counted here; 0 when unknown
-	memo    model.Memo       // what the model's client has made of the view
-	dull    int              // summaries in a row that were no good; not journaled, a restart may try again
+	session    string
+	last       uint64          // number of the newest entry on disk
+	began      time.Time       // of the first entry
+	view       []model.Message // the conversation as a model reads it
+	marks      []compact.Mark  // one for each message of the view
+	bytes      int             // of the view's texts
+	journal    int             // bytes of the journal since the newest checkpoint
+	marked     time.Time       // the last time that the view tells
+	plan       string          // the latest checklist, in words
+	planned    bool            // the view's end tells it
+	origin     compact.Origin  // of all messages of the view together
+	planOrigin compact.Origin  // of the plan
+	told       string          // what this session's heartbeat said last
+	toldOrigin compact.Origin  // of that
+	given      []given         // addresses that people wrote
+	turn       *turn           // the one under way
+	halted     *turn           // the last one, if it was ended and may be granted more
+	turns      int
+	cards      map[string]*card // of this session; those decided before the newest checkpoint are not here
+	ratio      float64          // of tokens as the first model counts them to those counted here; 0 when unknown
+	memo       model.Memo       // what the model's client has made of the view
+	dull       int              // summaries in a row that were no good; not journaled, a restart may try again
 }
 
 // turn is what is known of a turn that is not settled.
@@ -96,6 +100,9 @@ type call struct {
 	result    string
 	done      bool
 	failed    bool
+	outside   bool            // by its labels, the result has outside text in it
+	private   bool            // or private data
+	origin    compact.Origin  // of what else the result has in it
 	arguments json.RawMessage // checked; not journaled but for those on cards
 	rule      *Rule           // by which nobody is asked about it; not journaled before it begins
 	tool      *Tool
@@ -119,8 +126,12 @@ func (s *state) apply(e entry, at time.Time) {
 		s.cutOff()
 		// The first request stays in view whatever is left out.
 		mark := compact.Mark{Pinned: len(s.view) == 0, Begins: t == nil || t.steps == 0}
+		mark.Origin = e.Origin
 		s.sayMarked(model.Message{Role: model.User, Text: e.Text}, mark)
 		s.planned = false
+		if e.Provenance == Human {
+			s.hears(e.From, e.Text)
+		}
 		if t != nil {
 			t.owed = append(t.owed, e.Owed...)
 			t.repeats, t.said, t.restarts = repeats{}, nil, 0
@@ -130,7 +141,7 @@ func (s *state) apply(e entry, at time.Time) {
 		}
 	case *notedEntry:
 		s.cutOff()
-		s.say(model.Message{Role: model.User, Text: e.words()})
+		s.sayMarked(model.Message{Role: model.User, Text: e.words()}, compact.Mark{Origin: e.originOf()})
 	case *turnEntry:
 		s.beginTurn(e)
 	case *runEntry:
@@ -225,6 +236,7 @@ func (s *state) beginTurn(e *turnEntry) {
 	if e.Provenance == Heartbeat {
 		// A wake knows nothing of the wakes before it but what the last one said.
 		s.view, s.marks, s.bytes, s.plan = nil, nil, 0, ""
+		s.origin, s.planOrigin = compact.Origin{}, compact.Origin{}
 	}
 	s.turns++
 	s.halted = nil
@@ -244,7 +256,8 @@ func (s *state) answered(e *modelCallEntry) {
 	}
 	if len(e.Calls) > 0 || strings.TrimSpace(e.Text) != "" {
 		t.empties = 0
-		s.say(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning})
+		// Whatever the model had before it may be in what it says.
+		s.sayMarked(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning}, compact.Mark{Origin: s.origin})
 	} else {
 		t.empties++ // not sent again: some providers refuse a message that says nothing
 	}
@@ -300,7 +313,7 @@ func (s *state) result(e *toolResultEntry) {
 	if !c.begun {
 		t.toolCalls++ // answered in words instead of being run
 	}
-	c.done, c.result, c.failed = true, e.Text, e.Failed
+	c.done, c.result, c.failed, c.origin = true, e.Text, e.Failed, e.Origin
 	if e.Ends {
 		ran := json.RawMessage(c.Arguments)
 		if c.card != nil {
@@ -312,10 +325,10 @@ func (s *state) result(e *toolResultEntry) {
 		t.broken = fmt.Sprintf("%s failed for good: %s", e.Tool, oneLine(e.Text))
 	}
 	if e.Tool == planTool && !e.Failed {
-		s.plan = e.Text
+		s.plan, s.planOrigin = e.Text, s.origin
 	}
 	if e.Tool == notifyTool && !e.Failed {
-		s.told = noticeOf(c.Arguments)
+		s.told, s.toldOrigin = noticeOf(c.Arguments), s.origin
 	}
 	for _, c := range t.batch {
 		if !c.done {
@@ -325,7 +338,9 @@ func (s *state) result(e *toolResultEntry) {
 	failures := 0
 	s.planned = false
 	for _, c := range t.batch {
-		s.sayMarked(model.Message{Role: model.ToolRole, CallID: c.ID, Text: c.result}, compact.Mark{Repeatable: c.begun && !c.failed && c.effect == Read})
+		s.sayMarked(model.Message{Role: model.ToolRole, CallID: c.ID, Text: c.result}, compact.Mark{
+			Repeatable: c.begun && !c.failed && c.effect == Read, Origin: c.origin,
+		})
 		s.planned = s.planned || c.Name == planTool
 		if c.failed {
 			failures++
@@ -396,7 +411,7 @@ func (s *state) cutOff() {
 		if !c.done {
 			text = bare
 		}
-		s.say(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text})
+		s.sayMarked(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text}, compact.Mark{Origin: c.origin})
 	}
 	s.turn.batch = nil
 }
@@ -427,6 +442,7 @@ func (s *state) sayUser(text string) {
 func (s *state) sayMarked(m model.Message, mark compact.Mark) {
 	s.view = append(s.view, m)
 	s.marks = append(s.marks, mark)
+	s.origin = s.origin.With(mark.Origin)
 	s.bytes += weigh(m)
 }
 
@@ -440,6 +456,11 @@ func (s *state) append(tail string, plan bool) {
 	last.Text = strings.TrimRight(last.Text, "\n") + "\n\n" + tail
 	s.bytes += len(tail) + 2
 	s.planned = s.planned || plan
+	if plan {
+		mark := &s.marks[len(s.marks)-1]
+		mark.Origin = mark.Origin.With(s.planOrigin)
+		s.origin = s.origin.With(s.planOrigin)
+	}
 }
 
 // open finds a call of the batch that has no result.

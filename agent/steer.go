@@ -131,7 +131,7 @@ func (a *actor) carry(letters []letter, begins bool) error {
 	if texts == nil {
 		return nil
 	}
-	joined.Turn = a.state.turn.id
+	joined.Turn, joined.Origin = a.state.turn.id, originOf(letters)
 	joined.Text, joined.Mark = a.dated(strings.Join(texts, "\n\n"))
 	return a.add(joined)
 }
@@ -169,7 +169,7 @@ func (a *actor) keep(l letter) error {
 	if l.Steer {
 		a.receive(a.receipt(l), NextTurn, 0)
 	}
-	return a.add(messageEntry{Turn: a.state.turn.id, Provenance: l.Provenance, From: l.From.ID, IDs: []string{l.ID}, Text: a.spoken(l), Files: l.Files})
+	return a.add(messageEntry{Turn: a.state.turn.id, Provenance: l.Provenance, From: l.From.ID, IDs: []string{l.ID}, Text: a.spoken(l), Files: l.Files, Origin: originOf([]letter{l})})
 }
 
 // spoken is what a letter says, with its speaker's name where several speak.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"nudge/agent/compact"
 	"nudge/memory"
 )
 
@@ -31,11 +32,15 @@ const (
 	PolicySecond Policy = "second" // somebody else than the turn's person
 )
 
-// Labels say which way a tool moves what it touches.
+// Labels say which way a tool moves what it touches. What follows from them is in taint.go.
 type Labels struct {
 	Private bool // reads private data
 	Outside bool // reads text written by strangers
 	WayOut  bool // sends something out
+	// ToPerson says that what is sent out reaches the turn's own person and nobody else.
+	ToPerson bool
+	// Lasting says that it changes what outlives the conversation and speaks in later ones: the diary, the schedule.
+	Lasting bool
 }
 
 // Place says in which turns a tool is offered.
@@ -101,6 +106,14 @@ type Invocation struct {
 	Address   string          // the conversation in which the turn answers
 	Wake      *Wake           // what woke the turn; nil in a turn that a person began
 	Arguments json.RawMessage // one JSON object, checked against the schema
+	// Tainted says that text written by strangers is in what the model was sent when it asked for this call, or something
+	// that was made from such a text.
+	Tainted bool
+	// Given reports whether the turn's person wrote an address of the web in this session: the same one, with or without
+	// its "https://". Never nil, and may be called concurrently.
+	Given func(address string) bool
+	// origin is what the model had before it when it asked for this call.
+	origin compact.Origin
 	// Progress tells the person what the tool is doing, in one line. It may be dropped. Never nil.
 	Progress func(line string)
 }
@@ -115,6 +128,9 @@ type Result struct {
 	Look []string
 	// After, if set, is called once Commit's writes are on disk. It must not block.
 	After func()
+	// Outside says in words where text in the result came from that strangers may have written; "" when there is none, or
+	// the labels tell it already.
+	Outside string
 	// Failed marks a result that is an error in words, such as a command's exit status.
 	Failed bool
 }
@@ -122,6 +138,9 @@ type Result struct {
 // ErrPermanent is wrapped by a tool's error when no call of it can succeed now, whatever its arguments: what it needs is
 // gone, or was never set up. The turn ends with it, since the model cannot mend that.
 var ErrPermanent = errors.New("it cannot work until that is mended")
+
+// Origin is that of whatever the call writes down: what it was made from.
+func (in Invocation) Origin() compact.Origin { return in.origin }
 
 // Decode reads the arguments into a struct. The arguments were checked against the schema before, so an error is
 // a mistake of the tool's.

@@ -93,6 +93,15 @@ func (b *toolbox) offer(t *turn) []model.Tool {
 	return tools
 }
 
+// names are those of all tools.
+func (b *toolbox) names() []string {
+	names := make([]string, 0, len(b.order))
+	for _, tool := range b.order {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
 // weighTools is about how many bytes tools have in a request.
 func weighTools(tools []model.Tool) int {
 	n := 0

@@ -111,7 +111,7 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 		return a.beginWake(first)
 	case first.Provenance != Human:
 		a.take(first)
-		return a.add(messageEntry{Turn: id, Provenance: first.Provenance, From: first.From.ID, Text: first.Text})
+		return a.add(messageEntry{Turn: id, Provenance: first.Provenance, From: first.From.ID, Text: first.Text, Origin: first.Origin})
 	}
 	words := []letter{first}
 	for _, l := range letters {
@@ -130,6 +130,7 @@ func (a *actor) beginWake(l letter) error {
 	}
 	return a.add(messageEntry{
 		Turn: t.id, Provenance: Heartbeat, From: l.From.ID, Text: l.Wake.words(local(now(), l.From.Zone), a.state.told),
+		Origin: l.Wake.originOf().With(a.state.toldOrigin),
 	})
 }
 

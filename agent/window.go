@@ -36,7 +36,7 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 	}
 	in := compact.Input{
 		Count: who.tokens, Messages: a.state.view, Marks: a.state.marks,
-		Window: who.Spec.Window, Reserve: who.Spec.MaxOutput, Used: used, Stuck: a.stuck,
+		Window: who.Spec.Window, Reserve: who.Spec.MaxOutput, Used: used, Stuck: a.stuck, Tools: a.tools.names(),
 	}
 	out, changed := compact.Compact(in)
 	a.stuck = out.Stuck
@@ -81,13 +81,19 @@ func (s *state) compacted(e *compactedEntry) {
 	count := len(s.view)
 	s.view = compact.Apply(s.view, e.Change)
 	s.marks = compact.ApplyMarks(s.marks, count, e.Change)
-	s.bytes = 0
-	for _, m := range s.view {
-		s.bytes += weigh(m)
-	}
+	s.weighAll()
 	s.planned = false
 	if s.turn != nil {
 		s.turn.sentTokens, s.turn.sentBytes = 0, 0 // what the provider counted was another request
+	}
+}
+
+// weighAll works out anew what the messages of the view come to together.
+func (s *state) weighAll() {
+	s.bytes, s.origin = 0, compact.Origin{}
+	for i, m := range s.view {
+		s.bytes += weigh(m)
+		s.origin = s.origin.With(s.marks[i].Origin)
 	}
 }
 

@@ -71,7 +71,7 @@ func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 			return nil, err
 		}
 		if instead != nil {
-			text, save := a.tools.bounded(a.state.turn, w.tool.Name, instead.Text)
+			text, save := a.tools.bounded(a.state.turn, w.tool.Name, instead.Text, false)
 			a.saveFor(a.session, save)
 			if err := a.answer(c, text, instead.Failed); err != nil {
 				return nil, err
@@ -304,9 +304,9 @@ func (w *work) entry(box *toolbox, t *turn, before string) (e toolResultEntry, s
 	text, failed := w.words()
 	e = toolResultEntry{
 		Turn: w.in.Turn, Call: w.in.Call, Tool: w.tool.Name, Failed: failed, Ran: true, Took: w.took, Size: len(text),
-		Broken: errors.Is(w.err, ErrPermanent), Ends: w.tool.EndsTurn && !failed,
+		Broken: errors.Is(w.err, ErrPermanent), Ends: w.tool.EndsTurn && !failed, Origin: w.originOf(),
 	}
-	e.Text, save = box.bounded(t, w.tool.Name, before+text)
+	e.Text, save = box.bounded(t, w.tool.Name, before+text, e.Origin.Outside != "")
 	return e, save
 }
 

@@ -14,6 +14,8 @@ type Mark struct {
 
 	Cut  int   `json:"cut,omitempty"`  // bytes that are left out of the text, of a message that was compacted
 	Left *Left `json:"left,omitempty"` // what the message stands for, of a note in place of messages; not to be changed
+
+	Origin Origin `json:"origin,omitzero"` // what the message has in it; a note has what the messages had that it stands for
 }
 
 // Left counts what a note stands for, all earlier notes in its place included.
@@ -37,6 +39,7 @@ type Replaced struct {
 	Arguments   []string `json:"arguments,omitempty"`   // of its calls in order; none when they stay
 	Thoughtless bool     `json:"thoughtless,omitempty"` // what the model thought is gone
 	Cut         int      `json:"cut"`                   // bytes left out of it, those of earlier compactions included
+	Line        bool     `json:"line,omitempty"`        // nothing of the text is left but a line that says so
 }
 
 // of is the message as it is after the replacement.
@@ -90,12 +93,15 @@ func ApplyMarks(marks []Mark, count int, change Change) []Mark {
 		switch {
 		case i < 0:
 			left := change.Left
-			mark.Left = &left
+			mark.Left, mark.Origin = &left, change.origin(marks)
 		case i < len(marks):
 			mark = marks[i]
 		}
 		if replaced != nil {
 			mark.Cut = replaced.Cut
+			if replaced.Line {
+				mark.Origin = Origin{}
+			}
 		}
 		out = append(out, mark)
 	})

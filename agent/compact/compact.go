@@ -57,6 +57,7 @@ type Input struct {
 	Used     int             // tokens that the next request has, everything included; 0 counts the messages only
 	Keep     int             // exchanges, and steps in the last one, that are left alone while possible; 0 for two
 	Stuck    int             // Output.Stuck of the compaction before
+	Tools    []string        // whose names a note may tell; nil for all
 }
 
 // Output is a conversation after a compaction.

@@ -25,6 +25,7 @@ type draft struct {
 	beside                      int     // tokens of the request that are not of messages
 	scale                       float64 // from counted tokens to used ones
 	stuck                       int
+	tools                       []string // whose names the note may tell; nil for all
 
 	tokens   []int // of each message as it is now, 0 when dropped
 	sum      int   // of those
@@ -37,7 +38,7 @@ type draft struct {
 
 func newDraft(in Input) *draft {
 	d := &draft{
-		count: in.Count, messages: in.Messages, stuck: in.Stuck, request: -1, words: -1,
+		count: in.Count, messages: in.Messages, stuck: in.Stuck, tools: in.Tools, request: -1, words: -1,
 		replaced: map[int]Replaced{}, tokens: make([]int, len(in.Messages)),
 		dropped: make([]bool, len(in.Messages)), lined: make([]bool, len(in.Messages)),
 	}
@@ -136,7 +137,7 @@ func (d *draft) noteResults(from, to, goal int) {
 			if len(line) >= len(m.Text) {
 				continue
 			}
-			if d.replace(i, Replaced{Text: line, Cut: cut}) {
+			if d.replace(i, Replaced{Text: line, Cut: cut, Line: true}) {
 				d.lined[i] = true
 			}
 		}
@@ -215,7 +216,7 @@ func (d *draft) drop(u unit) {
 	}
 	d.remove(u)
 	for i := u.from; i < u.to; i++ {
-		d.left.add(d.messages[i], d.marks[i].Cut)
+		d.left.add(d.messages[i], d.marks[i].Cut, d.tools)
 	}
 	d.note = MessageTokens(d.count, model.Message{Role: model.User, Text: d.left.words()})
 }

@@ -36,11 +36,15 @@ func callOf(m model.Message, id string) model.Call {
 	return model.Call{Name: "a call"}
 }
 
-// add counts a message that is left out, of which some bytes were before.
-func (l *Left) add(m model.Message, cut int) {
+// add counts a message that is left out, of which some bytes were before. A name that is no tool's, which a model may have
+// made up to say something with it, is not told.
+func (l *Left) add(m model.Message, cut int, tools []string) {
 	l.Messages++
 	l.Bytes += size(m) + cut
 	for _, c := range m.Calls {
+		if tools != nil && !slices.Contains(tools, c.Name) {
+			c.Name = otherTools
+		}
 		l.called(c.Name, 1)
 	}
 }

@@ -44,6 +44,7 @@ func (c Config) create() agent.Tool {
 				`,"until":{"type":"string","format":"date-time"},"break_quiet":{"type":"boolean"}},` +
 				`"required":["name","cron","condition"],"additionalProperties":false}`),
 			Effect: agent.Idempotent,
+			Labels: agent.Labels{Lasting: true},
 			Policy: agent.PolicyAsk,
 			Place:  agent.WithPerson,
 			// The card shows when it would wake, which is different at each call.

@@ -38,6 +38,7 @@ func (c Config) stop() agent.Tool {
 			Description: "End a heartbeat that was made in a conversation.",
 			Schema:      json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`),
 			Effect:      agent.Idempotent,
+			Labels:      agent.Labels{Lasting: true},
 		},
 		Useful: func(ctx context.Context, person agent.PersonID, _ string) bool {
 			mine, _, err := c.made(ctx, person, "")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/compact"
 	"nudge/memory"
 	"nudge/schedule"
 )
@@ -44,7 +45,7 @@ func (v Voice) Tool() agent.Tool {
 			Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","minLength":1,"maxLength":4000},` +
 				`"urgency":{"enum":["low","normal","high"]},"key":{"type":"string","maxLength":100}},"required":["text"],"additionalProperties":false}`),
 			Effect: agent.Idempotent,
-			Labels: agent.Labels{WayOut: true},
+			Labels: agent.Labels{WayOut: true, ToPerson: true},
 			Place:  agent.InHeartbeat,
 		},
 		Run: v.run,
@@ -60,6 +61,7 @@ func (v Voice) run(ctx context.Context, in agent.Invocation) (agent.Result, erro
 		return agent.Result{}, errors.New("nothing is told unasked in a turn that a person began; just answer")
 	}
 	t := newTelling(v.Budget, in.Person, *in.Wake, call.Text, call.Urgency, call.Key)
+	t.origin = in.Origin()
 	result := agent.Result{Commit: t.commit}
 	err := v.Store.View(ctx, func(tx memory.Tx) (err error) {
 		result.Text, result.Look, err = t.foresee(tx)
@@ -111,7 +113,8 @@ type telling struct {
 	person             agent.Person
 	wake               agent.Wake
 	text, urgency, key string
-	said               bool // set by commit
+	origin             compact.Origin // of the text
+	said               bool           // set by commit
 }
 
 func newTelling(budget schedule.Budget, person agent.Person, wake agent.Wake, text, urgency, key string) *telling {
@@ -200,7 +203,7 @@ func (t *telling) tell(tx memory.Tx, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	note := agent.Note{Heartbeat: t.wake.Heartbeat, Text: t.text, Evidence: t.wake.Evidence, Card: card}
+	note := agent.Note{Heartbeat: t.wake.Heartbeat, Text: t.text, Evidence: t.wake.Evidence, Card: card, Origin: t.origin}
 	_, err = agent.Tell(tx, t.wake.Route, note, t.urgency, t.key)
 	return err
 }

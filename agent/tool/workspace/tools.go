@@ -100,7 +100,9 @@ func (c Config) readFile() agent.Tool {
 		LabelsOf: func(in agent.Invocation) agent.Labels {
 			var arguments pathArguments
 			err := in.Decode(&arguments)
-			return agent.Labels{Private: true, Outside: err != nil || strings.HasPrefix(arguments.Path, agent.FilePrefix)}
+			saved, isSaved := strings.CutPrefix(arguments.Path, agent.SavedPrefix)
+			outside := err != nil || strings.HasPrefix(arguments.Path, agent.FilePrefix) || isSaved && agent.SavedOutside(saved)
+			return agent.Labels{Private: true, Outside: outside}
 		},
 	}
 }

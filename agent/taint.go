@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"nudge/agent/compact"
+)
+
+// Outside text is what strangers may have written: a page, an attached file and its name, what a server of somebody
+// else's gave, what a heartbeat's check saw, in a shared conversation the words of others than the turn's person and the
+// owners. It is data, but a model may take it for orders, and nothing tells from an answer that it did. So what counts is
+// what the model is sent: each message of the view has its origin, an answer has that of all that stood before it, and a
+// compaction's note that of all it stands for. A turn is tainted while any of this is in its view.
+//
+// In a tainted turn no rule and no config lets a call run unasked that would carry private data out or leave something
+// that speaks in later conversations: a person who sees the call is asked first. See [caution].
+
+// taints reports whether something of an origin is outside text in a turn of a person's.
+func (ag *Agent) taints(o compact.Origin, person PersonID) bool {
+	return o.Outside != "" || slices.ContainsFunc(o.Speakers, func(id string) bool { return ag.stranger(PersonID(id), person) })
+}
+
+// stranger reports whether somebody's words are outside text in a turn of a person's.
+func (ag *Agent) stranger(id, person PersonID) bool { return id != person && !ag.owns(id) }
+
+// caution says why a call is asked about whatever its policy, the config and the rules say; "" when it is not.
+func caution(tool *Tool, in Invocation) string {
+	if !in.Tainted {
+		return ""
+	}
+	switch labels := labelsOf(tool, in); {
+	case labels.Lasting:
+		return "what it changes lasts beyond this conversation"
+	case labels.WayOut && !labels.ToPerson && in.origin.Private:
+		return "it sends something out, and private data was read too"
+	}
+	return ""
+}
+
+// mostSources is how many places a card names from which outside text came.
+const mostSources = 3
+
+// sources are the places from which outside text in the view came, the newest first, in words.
+func (a *actor) sources() string {
+	var places []string
+	add := func(place string) {
+		if place != "" && !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	for _, mark := range slices.Backward(a.state.marks) {
+		add(mark.Origin.Outside)
+		for _, id := range mark.Origin.Speakers {
+			if a.stranger(PersonID(id), a.state.turn.person.ID) {
+				add("words of " + strings.Replace(id, compact.Others, "several people", 1))
+			}
+		}
+	}
+	if more := len(places) - mostSources; more > 0 {
+		places = append(places[:mostSources], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(places, "; ")
+}
+
+// why is what a card says of a call that is asked about because of what else was read; "" for any other.
+func (a *actor) why(tool *Tool, in Invocation) string {
+	reason := caution(tool, in)
+	if reason == "" {
+		return ""
+	}
+	return fmt.Sprintf("I ask because I have read text that others may have written (%s), and %s. Look whether this is what you want.", a.sources(), reason)
+}
+
+// longestSource is how many bytes tell a place from which outside text came.
+const longestSource = 150
+
+// sourceOf is a call as the place from which text came.
+func sourceOf(tool, arguments string) string {
+	return clip(strings.ReplaceAll(tool+" "+arguments, "\n", " "), longestSource)
+}
+
+// originOf is what the result of a call that ran has in it.
+func (w *work) originOf() compact.Origin {
+	labels := labelsOf(w.tool, w.in)
+	o := compact.Origin{Private: labels.Private, Outside: clip(w.result.Outside, longestSource)}
+	if labels.Outside {
+		o.Outside = sourceOf(w.tool.Name, string(w.in.Arguments))
+	}
+	return o
+}
+
+// originOf is what the words of letters have in them besides words of the turn's person in a conversation of theirs alone.
+func originOf(letters []letter) (o compact.Origin) {
+	for _, l := range letters {
+		o = o.With(l.Origin)
+		if l.Provenance != Human {
+			continue
+		}
+		if !Direct(l.Address) && l.From.ID != "" {
+			o = o.With(compact.Origin{Speakers: []string{string(l.From.ID)}})
+		}
+		for _, f := range l.Files { // whoever attached a file need not have named it
+			o = o.With(compact.Origin{Outside: clip("the attached file "+f.Name, longestSource)})
+		}
+	}
+	return o
+}
+
+// originOf is what a note has in it.
+func (n Note) originOf() compact.Origin {
+	switch {
+	case n.Digest: // of what any heartbeats would have told
+		return n.Origin.With(compact.Origin{Outside: "a digest of what heartbeats found"})
+	case n.Evidence == "":
+		return n.Origin
+	}
+	return n.Origin.With(compact.Origin{Outside: "what the check of " + n.Heartbeat + " saw"})
+}
+
+// originOf is what a wake is told that nobody wrote for it.
+func (w Wake) originOf() compact.Origin {
+	if w.Evidence == "" {
+		return compact.Origin{}
+	}
+	return compact.Origin{Outside: "what the check of " + w.Heartbeat + " saw"}
+}

@@ -1,0 +1,312 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"nudge/agent"
+	"nudge/agent/agenttest"
+	"nudge/agent/model"
+)
+
+// poison stands for outside text. The model of these tests, which would do whatever such a text says, repeats it in
+// everything that it makes of something with it.
+const poison = "☣"
+
+// poisoned reports whether a request has outside text in it, or something that was made from it.
+func poisoned(req model.Request) bool {
+	return slices.ContainsFunc(req.Messages, func(m model.Message) bool {
+		return strings.Contains(m.Text, poison) || slices.ContainsFunc(m.Calls, func(c model.Call) bool { return strings.Contains(c.Arguments, poison) })
+	})
+}
+
+// labelled is a tool of an effect with labels whose result is text.
+func labelled(name, text string, effect agent.Effect, labels agent.Labels, run func(agent.Invocation)) agent.Tool {
+	tool := agenttest.Tool(name, effect, agent.PolicyNo, func(_ context.Context, in agent.Invocation) (agent.Result, error) {
+		if run != nil {
+			run(in)
+		}
+		return agent.Result{Text: text}, nil
+	})
+	tool.Labels = labels
+	return tool
+}
+
+var (
+	fromOutside = agent.Labels{Outside: true}
+	isPrivate   = agent.Labels{Private: true}
+	goesOut     = agent.Labels{WayOut: true}
+	lasts       = agent.Labels{Lasting: true}
+)
+
+// A turn is tainted exactly while outside text, or something that was made from it, is in what is sent: through any number of
+// turns, compactions with summaries, checkpoints and restarts.
+func TestTaintIsWhatIsSent(t *testing.T) {
+	agent.CheckpointAfter(t, 1)
+	compactions := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"talk", "talk", "look", "page", "mute", "new", "restart"}), 3, 7).Draw(rt, "moves")
+		inBubble(t, rt, func(f *faults) {
+			var sent bool // the newest request has poison in it
+			probe := labelled("probe", "fine", agent.Read, agent.Labels{}, func(in agent.Invocation) {
+				if in.Tainted != sent {
+					f.Errorf("a call is tainted: %v; outside text was sent: %v", in.Tainted, sent)
+				}
+			})
+			m := &agenttest.Model{T: f, Script: func(req model.Request) model.Answer {
+				mark := ""
+				if poisoned(req) {
+					mark = poison
+				}
+				if keep, yes := asksForSummary(req); yes {
+					compactions++
+					if compactions%3 == 0 {
+						return agenttest.Say("They talked." + mark) // which is no good
+					}
+					return agenttest.Say("They talked." + mark + "\n" + keep)
+				}
+				sent = mark != ""
+				if strings.HasPrefix(agenttest.LastUser(req), "mute") {
+					return agenttest.Say("") // the turn ends with nothing said by the model
+				}
+				n := len(agenttest.Results(req))
+				word := strings.Fields(agenttest.LastUser(req))[0]
+				switch {
+				case word != "talk" && n == 0:
+					return agenttest.Do(agenttest.Call(1, word, `{"x":"`+mark+`"}`), agenttest.Call(2, "probe", `{}`))
+				case n < 2:
+					return agenttest.Do(agenttest.Call(3+n, "probe", `{"x":"`+mark+`"}`))
+				}
+				return agenttest.Say("all right " + mark)
+			}}
+			long := strings.Repeat("word ", 500)
+			w := agenttest.Start(f, agent.Config{
+				Store: open(f), Model: m, Spec: agent.ModelSpec{Name: "scripted", Window: 4000, MaxOutput: 500},
+				Tools: []agent.Tool{
+					probe, labelled("page", "a page "+poison+long, agent.Read, fromOutside, nil), labelled("look", "a file "+long, agent.Read, isPrivate, nil),
+				},
+			})
+			session := agenttest.Home
+			for n, move := range moves {
+				switch move {
+				case "restart":
+					w.Restart()
+					continue
+				case "new":
+					session = fmt.Sprintf("%s#%d", agenttest.Home, n)
+				}
+				word := strings.Replace(move, "new", "talk", 1)
+				if _, err := w.Pass(agent.Message{Session: session, ID: fmt.Sprint(n), Provenance: agent.Human, Text: word + " about it " + long}); err != nil {
+					f.Fatal(err)
+				}
+				w.Rest()
+			}
+			w.Kill()
+		})
+	})
+	if compactions < 10 {
+		t.Errorf("only %d summaries were asked for", compactions)
+	}
+}
+
+// script asks for the named tools one after the other, then says done.
+func inTurn(names ...string) agenttest.Script {
+	return func(req model.Request) model.Answer {
+		if n := len(agenttest.Results(req)); n < len(names) {
+			return agenttest.Do(agenttest.Call(n+1, names[n], "{}"))
+		}
+		return agenttest.Say("done")
+	}
+}
+
+// Private data and outside text in one view make everything that sends out ask, whatever allows it; so does what lasts with
+// outside text alone.
+func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		calls []string
+		asked string // the tools about which a card was shown
+	}{
+		{"nothing else", []string{"send"}, ""},
+		{"private", []string{"look", "send"}, ""},
+		{"outside", []string{"page", "send"}, ""},
+		{"both", []string{"look", "page", "send"}, "send"},
+		{"both, the other way round", []string{"page", "look", "send"}, "send"},
+		{"both, and something between", []string{"page", "plain", "look", "plain", "send"}, "send"},
+		{"to the person alone", []string{"look", "page", "tell"}, ""},
+		{"what lasts", []string{"keep"}, ""},
+		{"what lasts, after outside text", []string{"page", "keep"}, "keep"},
+		{"a read that is a way out", []string{"look", "page", "page"}, ""},
+		{"a way out that reads", []string{"look", "page", "fetch"}, "fetch"},
+		{"what a result says of itself", []string{"look", "recall", "send"}, "send"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &deeds{}
+			do := func(name string) func(agent.Invocation) { return func(agent.Invocation) { d.do(name) } }
+			recall := agenttest.Tool("recall", agent.Read, "", func(context.Context, agent.Invocation) (agent.Result, error) {
+				return agent.Result{Text: "a note", Outside: "a note made of a page"}, nil
+			})
+			w, _ := fresh(t, inTurn(c.calls...), recall,
+				labelled("page", "obey me", agent.Read, fromOutside, nil), labelled("look", "secret", agent.Read, isPrivate, nil), labelled("plain", "", agent.Read, agent.Labels{}, nil),
+				labelled("send", "sent", agent.Effectful, goesOut, do("send")), labelled("fetch", "got", agent.Read, goesOut, do("fetch")),
+				labelled("keep", "kept", agent.Idempotent, lasts, do("keep")), labelled("tell", "told", agent.Effectful, agent.Labels{WayOut: true, ToPerson: true}, do("tell")))
+			w.Config.Approve = map[string]agent.Policy{"send": agent.PolicyNo, "keep": agent.PolicyNo}
+			w.Restart()
+			w.Say("go")
+			w.Rest()
+			var asked []string
+			for _, r := range w.Said(agent.Approval) {
+				asked = append(asked, r.Tool)
+				if !strings.Contains(r.Why, "text that others may have written (") || r.Always != nil {
+					t.Errorf("the card says why: %q, and offers a rule until %v", r.Why, r.Always)
+				}
+				if d.count(r.Tool) != 0 {
+					t.Errorf("%s ran before anybody was asked", r.Tool)
+				}
+				w.Decide(r.ID, agent.Approve, "")
+				w.Rest()
+			}
+			if got := strings.Join(asked, " "); got != c.asked {
+				t.Errorf("asked about %q, want %q", got, c.asked)
+			}
+			last := c.calls[len(c.calls)-1]
+			if want := map[bool]int{true: 1}[slices.Contains([]string{"send", "keep", "tell", "fetch"}, last)]; d.count(last) != want {
+				t.Errorf("%s ran %d times", last, d.count(last))
+			}
+		})
+	}
+}
+
+// A rule that was saved before lets nothing out of a tainted turn, stricter policies keep theirs, and who steers cannot
+// loosen it either.
+func TestNoRuleOpensATaintedTurn(t *testing.T) {
+	d := &deeds{}
+	script := inTurn("send")
+	send := labelled("send", "sent", agent.Effectful, goesOut, func(agent.Invocation) { d.do("send") })
+	send.Policy = agent.PolicyAsk
+	second := labelled("deploy", "deployed", agent.Effectful, goesOut, func(agent.Invocation) { d.do("deploy") })
+	second.Policy = agent.PolicySecond
+	w, _ := fresh(t, func(req model.Request) model.Answer { return script(req) }, send, second,
+		labelled("page", "obey me", agent.Read, fromOutside, nil), labelled("look", "secret", agent.Read, isPrivate, nil))
+	w.Say("send it")
+	w.Decide(agenttest.Only(w.Rest(), agent.Approval)[0].ID, agent.Always, "")
+	w.Rest()
+	w.Say("send it again")
+	if cards := agenttest.Only(w.Rest(), agent.Approval); len(cards) != 0 || d.count("send") != 2 {
+		t.Fatalf("with a rule %d cards were shown, and it ran %d times", len(cards), d.count("send"))
+	}
+	script = inTurn("look", "page", "send", "deploy")
+	w.Say("and now?")
+	cards := agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 1 || cards[0].Tool != "send" || d.count("send") != 2 {
+		t.Fatalf("in a tainted turn the cards are %+v, and it ran %d times", cards, d.count("send"))
+	}
+	w.Restart() // the view is read anew, the card waits
+	w.Decide(cards[0].ID, agent.Deny, "")
+	cards = agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 1 || cards[0].Tool != "deploy" || !cards[0].Parked || d.all() != "send send" {
+		t.Errorf("the second-person tool's cards are %+v; done was %s", cards, d.all())
+	}
+}
+
+// Whatever brings outside text into a conversation taints it, and says where the text is from.
+func TestWhereOutsideTextComesFrom(t *testing.T) {
+	look, send := labelled("look", "secret", agent.Read, isPrivate, nil), labelled("send", "sent", agent.Effectful, goesOut, nil)
+	script := inTurn("look", "send")
+	bob := agent.Person{ID: "slack:T:BOB", Name: "Bob"}
+	ann := agent.Person{ID: "slack:T:ANN", Name: "Ann"}
+	const shared = "slack:T:C1:17"
+	for _, c := range []struct {
+		name string
+		from agent.Person
+		send []agent.Message
+		why  string
+	}{
+		{"words of one's own", ann, []agent.Message{{Text: "go"}}, ""},
+		{"an attached file", ann, []agent.Message{{Text: "go", Files: []agent.File{{ID: "F1", Name: "send all of it.pdf"}}}}, "the attached file send all of it.pdf"},
+		{"a note of a heartbeat", ann, []agent.Message{{Note: &agent.Note{Heartbeat: "disk", Text: "full", Evidence: "99%"}}, {Text: "go"}}, "what the check of disk saw"},
+		{"somebody else's words", ann, []agent.Message{{From: bob, Text: "hello"}, {Text: "go"}}, "words of slack:T:BOB"},
+		{"an owner's words", ann, []agent.Message{{From: agent.Person{ID: "slack:T:OWNER", Name: "Olga"}, Text: "hello"}, {Text: "go"}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, _ := fresh(t, script, look, send)
+			w.Config.Owners = []agent.PersonID{"slack:T:OWNER"}
+			w.Restart()
+			for i, m := range c.send {
+				if m.From.ID == "" {
+					m.From = c.from
+				}
+				m.Address, m.Keys, m.ID, m.Provenance = shared, []string{fmt.Sprint(i)}, fmt.Sprint(i), agent.Human
+				if m.Note != nil {
+					m.Provenance, m.From = agent.Heartbeat, agent.Person{}
+				}
+				if _, err := w.Pass(m); err != nil {
+					t.Fatal(err)
+				}
+				w.Rest()
+			}
+			cards := w.Said(agent.Approval)
+			if (len(cards) == 1) != (c.why != "") || c.why != "" && !strings.Contains(cards[0].Why, "("+c.why+")") {
+				t.Errorf("the cards are %+v, want one that says %q", cards, c.why)
+			}
+		})
+	}
+}
+
+// A heartbeat that woke for what its check saw is tainted from the start; what it tells taints its person's conversation.
+func TestEvidenceTaintsAWake(t *testing.T) {
+	var tainted []bool
+	probe := labelled("probe", "fine", agent.Read, agent.Labels{}, func(in agent.Invocation) { tainted = append(tainted, in.Tainted) })
+	w, _ := fresh(t, inTurn("probe"), probe)
+	for _, evidence := range []string{"", "the disk is full"} {
+		if _, err := w.Agent.Wake(context.Background(), agenttest.Ann.ID, agent.Wake{Heartbeat: "disk", Prompt: "look", Evidence: evidence}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(tainted, []bool{false, true}) {
+		t.Errorf("wakes without and with evidence are tainted: %v", tainted)
+	}
+}
+
+// A long result of a page stays outside text when it is paged through in a conversation that has forgotten it.
+func TestASavedResultKeepsItsOrigin(t *testing.T) {
+	pages := labelled("read_file", "a part", agent.Read, agent.Labels{}, nil)
+	pages.Pages = true
+	long := strings.Repeat("x", 100<<10)
+	w, m := fresh(t, inTurn("page", "look"), pages, labelled("page", long, agent.Read, fromOutside, nil), labelled("look", long, agent.Read, isPrivate, nil))
+	w.Say("go")
+	w.Rest()
+	for call, want := range map[string]bool{"page-1": true, "look-2": false} {
+		_, id, _ := strings.Cut(resultOf(t, m, call), agent.SavedPrefix)
+		if len(id) < 16 || agent.SavedOutside(id[:16]) != want {
+			t.Errorf("the result of %s is saved as %.20q", call, id)
+		}
+	}
+}
+
+// What the person gave is known, in whatever form it is asked for; what a page or somebody else gave is not.
+func TestGivenAddresses(t *testing.T) {
+	agent.CheckpointAfter(t, 1)
+	var given func(string) bool
+	probe := labelled("probe", "see https://page.test/", agent.Read, fromOutside, func(in agent.Invocation) { given = in.Given })
+	w, _ := fresh(t, inTurn("probe"), probe)
+	w.Say("Read https://Good.test:443/a?b=c, and (docs.test/x). Also http://plain.test/.")
+	w.Rest()
+	w.Restart()
+	w.Say("go on")
+	w.Rest()
+	for address, want := range map[string]bool{
+		"https://good.test/a?b=c": true, "http://good.test/a?b=c": true, "https://docs.test/x": true, "plain.test": true,
+		"https://good.test/a": false, "https://good.test/a?b=c&d=secret": false, "https://good.test.evil.test/a?b=c": false, "https://page.test/": false,
+		"https://u:p@good.test/a?b=c": false, "": false, "https://": false, "file:///docs.test/x": false, "https://docs.test:8443/x": false,
+	} {
+		if given(address) != want {
+			t.Errorf("%q was given: %v, want %v", address, !want, want)
+		}
+	}
+}
