@@ -31,6 +31,9 @@ func CardText(r agent.Reply, slash string) string {
 	}
 	before, tool, after := Question(r)
 	b.WriteString(before + tool + after)
+	if r.Why != "" {
+		fmt.Fprintf(&b, "\n%s", Visible(r.Why))
+	}
 	fmt.Fprintf(&b, "\n%s", ArgumentsText(r.Arguments))
 	if r.Text != "" {
 		fmt.Fprintf(&b, "\n%s", Visible(r.Text))

@@ -16,7 +16,7 @@ const hiddenLine = secret.Mark + " stands for a secret that is not shown. What r
 // is what runs.
 func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 	shown := r
-	shown.Text, shown.Told = secrets.Text(r.Text), secrets.Text(r.Told)
+	shown.Text, shown.Told, shown.Why = secrets.Text(r.Text), secrets.Text(r.Told), secrets.Text(r.Why)
 	shown.Arguments, shown.Data = secrets.JSON(r.Arguments), secrets.JSON(r.Data)
 	shown.Choices = slices.Clone(r.Choices)
 	for i, choice := range shown.Choices {

@@ -89,6 +89,19 @@ func cardComplete(w *world) {
 	w.ran(deleting(hidden, long))
 }
 
+// cardSaysWhy obeys a page: what would send out asks first, and the card tells where the text is from.
+func cardSaysWhy(w *world) {
+	w.say("please send")
+	line := w.card(Direct, "send")
+	if text := bare(line.Text); !strings.Contains(text, bare("text that others may have written (page {})")) {
+		w.Errorf("the card does not say why it asks:\n%q", line.Text)
+	}
+	w.ran()
+	w.rig.Press(w.who.Ann, Direct, decision(line.Card.ID, agent.Deny, "", ""))
+	w.seen("send ended: not run")
+	w.ran()
+}
+
 func edit(w *world) {
 	w.say("please delete it")
 	card := w.card(Direct, "notes.md").Card

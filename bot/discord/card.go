@@ -67,6 +67,10 @@ func (d *Discord) cardText(r agent.Reply) *markdown.Text {
 		out.Write(after)
 	}
 	out.Lines(1)
+	if r.Why != "" {
+		out.Write(escape(bot.Visible(r.Why)))
+		out.Lines(1)
+	}
 	writeCode(out, bot.ArgumentsText(r.Arguments))
 	switch text := bot.Visible(r.Text); {
 	case strings.Contains(text, "\n"): // a diff, or a list

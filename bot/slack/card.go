@@ -94,7 +94,11 @@ func asking(r agent.Reply) slack.Block {
 
 // call shows the call that an approval is about: the tool, its arguments, and what the tool says of them.
 func call(r agent.Reply, limit int) []slack.Block {
-	blocks := append([]slack.Block{asking(r)}, letters(cut(bot.ArgumentsText(r.Arguments), limit))...)
+	blocks := []slack.Block{asking(r)}
+	if r.Why != "" {
+		blocks = append(blocks, sections(bot.Visible(r.Why))...)
+	}
+	blocks = append(blocks, letters(cut(bot.ArgumentsText(r.Arguments), limit))...)
 	switch text := cut(bot.Visible(r.Text), limit); {
 	case strings.Contains(text, "\n"):
 		blocks = append(blocks, letters(text)...) // a diff, or a list

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -36,7 +35,7 @@ func lineOf(r agent.Reply, parcel string) line {
 	l := line{Reply: r, Parcel: parcel}
 	switch r.Kind {
 	case agent.Approval:
-		l.Shown = bot.Visible(indented(r.Arguments))
+		l.Shown = bot.ArgumentsText(r.Arguments)
 		approve, deny := bot.ButtonWords(r)
 		l.Labels = []string{approve, deny}
 		if before, tool, _ := bot.Question(r); tool == "" {
@@ -60,19 +59,10 @@ func (l line) without(secrets *secret.Redactor) line {
 	return l
 }
 
-// indented is JSON on lines of its own. Strings stay as they were written.
-func indented(arguments json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, arguments, "", "  ") != nil {
-		return string(arguments)
-	}
-	return b.String()
-}
-
 // visible is the line with the words of cards as a person reads them.
 func (l line) visible() line {
 	if l.IsCard() {
-		l.Text = bot.Visible(l.Text)
+		l.Text, l.Why = bot.Visible(l.Text), bot.Visible(l.Why)
 	}
 	return l
 }

@@ -149,7 +149,7 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 		case agent.Final, agent.Notice, agent.Fault:
 			lines = append(lines, bottest.Line{Text: l.Text})
 		case agent.Approval, agent.Ask:
-			text := strings.Join(append([]string{l.Tool, l.Shown, l.Text}, l.Labels...), "\n")
+			text := strings.Join(append([]string{l.Tool, l.Why, l.Shown, l.Text}, l.Labels...), "\n")
 			lines = append(lines, bottest.Line{Text: text, Card: &bottest.Card{ID: l.ID, Open: true}})
 		case agent.DecidedMark:
 			for _, line := range lines {

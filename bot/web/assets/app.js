@@ -611,6 +611,7 @@ function offerParts({ line, from }) { return [make('p', { class: 'text', dir: 'a
 function approvalParts({ line, from }) {
   return [
     line.asks ? make('h3', {}, line.asks, from) : make('h3', {}, 'May I run ', make('code', { text: line.tool }), '?', from),
+    line.why ? make('p', { class: 'text why', text: line.why }) : null,
     make('pre', { tabindex: '0', 'aria-label': 'Arguments', text: line.shown || JSON.stringify(line.arguments, null, 2) }),
     line.text ? make('p', { class: 'text', text: line.text }) : null,
     make('p', { class: 'until', text: untilText(line) }),
