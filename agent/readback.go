@@ -27,7 +27,7 @@ func owned(e entry) entry {
 		if len(e.Files) > 0 || len(e.Owed) > 0 || !e.Mark.IsZero() {
 			return nil
 		}
-		e.IDs, e.Files, e.Owed = copied(e.IDs), nil, nil
+		e.IDs, e.Files, e.Owed, e.Origin.Speakers = copied(e.IDs), nil, nil, copied(e.Origin.Speakers)
 		return &e
 	case turnEntry:
 		if e.Wake != nil {
@@ -44,6 +44,7 @@ func owned(e entry) entry {
 	case toolCallEntry:
 		return &e
 	case toolResultEntry:
+		e.Origin.Speakers = copied(e.Origin.Speakers)
 		return &e
 	case stoppedEntry:
 		return &e

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"nudge/agent/compact"
 	"nudge/agent/model"
 )
 
@@ -17,6 +18,7 @@ func TestReadBack(t *testing.T) {
 			Turn: rapid.String().Draw(t, "turn"), Provenance: Human, From: rapid.Make[PersonID]().Draw(t, "from"),
 			IDs: rapid.SliceOf(anyText()).Draw(t, "ids"), Text: anyText().Draw(t, "text"),
 			Files: rapid.SliceOfN(rapid.Make[File](), 0, 1).Draw(t, "files"), Owed: rapid.SliceOfN(rapid.Make[receipt](), 0, 1).Draw(t, "owed"),
+			Origin: rapid.Make[compact.Origin]().Draw(t, "origin"),
 		}
 		if rapid.Bool().Draw(t, "marked") {
 			e.Mark = time.Unix(rapid.Int64Range(0, 1e10).Draw(t, "mark"), 5).In(time.FixedZone("", 3600))
