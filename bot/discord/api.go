@@ -198,6 +198,19 @@ func (a *api) application(ctx context.Context) (app application, err error) {
 	return app, err
 }
 
+// guild is a server in which the bot is, with what it may do there by its roles, channels apart.
+type guild struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Permissions string `json:"permissions"`
+}
+
+// guilds are the first two hundred servers in which the bot is.
+func (a *api) guilds(ctx context.Context) (guilds []guild, err error) {
+	err = a.call(ctx, http.MethodGet, discordgo.EndpointUserGuilds("@me"), nil, &guilds)
+	return guilds, err
+}
+
 // register makes the commands known, or brings them up to date.
 func (a *api) register(ctx context.Context, app string) error {
 	for _, command := range []map[string]any{slashCommand, messageCommand} {

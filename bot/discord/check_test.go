@@ -27,6 +27,28 @@ func TestCheck(t *testing.T) {
 	if say, err := d.Check(context.Background()); err != nil || !strings.Contains(say, invitation(discordtest.App)) || !strings.Contains(say, "1000 of 1000 sessions") {
 		t.Errorf("it says %q: %v", say, err)
 	}
+	for name, c := range map[string]struct {
+		options discordtest.Options
+		say     string
+		faults  []string
+	}{
+		"in a server":    {discordtest.Options{}, "it has its permissions in Test", nil},
+		"in none":        {discordtest.Options{Alone: true}, "it is in no server yet", nil},
+		"no permissions": {discordtest.Options{Lacks: createThreads | readHistory}, "", []string{"in Test it lacks", "Create Public Threads", "Read Message History", invitation(discordtest.App)}},
+	} {
+		say, err := newDiscord(t, newServer(t, c.options), brisk).Check(context.Background())
+		if !strings.Contains(say, c.say) || (err == nil) != (c.faults == nil) {
+			t.Errorf("%s: it says %q: %v", name, say, err)
+		}
+		for _, fault := range c.faults {
+			if err != nil && !strings.Contains(err.Error(), fault) {
+				t.Errorf("%s: %v does not say %q", name, err, fault)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "Attach Files") {
+			t.Errorf("%s: %v names what is there", name, err)
+		}
+	}
 	server.Fail("application", discordtest.Fault{Status: 500})
 	if _, err := d.Check(context.Background()); err == nil || !strings.Contains(err.Error(), "reaches Discord") {
 		t.Errorf("when Discord is out of order it says %v", err)

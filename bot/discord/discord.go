@@ -127,6 +127,7 @@ type Discord struct {
 	asides    *bot.Recent[aside]             // the last interaction of a person in a conversation
 	drafts    *bot.Recent[map[string]string] // what people have entered in forms that could not be taken
 	pointed   *bot.Recent[said]              // messages about which people are asked what to do with them
+	stopped   *bot.Recent[bool]              // Stop buttons that were pressed
 	zoned     *bot.Recent[bool]              // who was asked for their time zone
 	zoneless  chan string                    // who may have to be asked
 	deaf      *bot.Recent[time.Time]         // when people were found who take no messages
@@ -169,8 +170,8 @@ func New(c Config) (*Discord, error) {
 	d := &Discord{
 		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(),
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
-		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), pointed: bot.NewRecent[said](200), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
-		deaf: bot.NewRecent[time.Time](1000),
+		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), pointed: bot.NewRecent[said](200), stopped: bot.NewRecent[bool](200),
+		deaf: bot.NewRecent[time.Time](1000), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
 	}
 	limiter := newLimiter(address, timing.Timeout, http.DefaultTransport)
 	limiter.alarm = c.Alarm

@@ -123,18 +123,35 @@ func (d *Discord) placeOf(ctx context.Context, m said, addressed bool) (place, b
 	if m.direct() {
 		return place{user: m.Author.ID}, true
 	}
-	of, err := d.rooms.room(ctx, m.Channel)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		d.log.Warn("cannot tell in what kind of channel something was said", "channel", m.Channel, "error", err)
-		of = room{}
-	case err != nil:
+	of, err := d.roomFor(ctx, m.Channel)
+	if err != nil {
 		return place{}, false
 	}
 	if of.isThread() && isID(of.Parent) {
 		return place{guild: m.Guild, channel: of.Parent, thread: m.Channel}, true
 	}
 	return place{guild: m.Guild, channel: m.Channel, thread: m.ID}, addressed
+}
+
+// roomFor is the room in which something was said. It is asked for until there is an answer, since a thread that is taken for a
+// channel would be another conversation. The error is that of a context that ended; a room that may not be seen is a channel.
+func (d *Discord) roomFor(ctx context.Context, id string) (of room, err error) {
+	for wait := d.timing.Again; ; wait = min(2*wait, 30*d.timing.Again) {
+		of, err = d.rooms.room(ctx, id)
+		switch {
+		case err == nil:
+			return of, nil
+		case ctx.Err() != nil:
+			return room{}, ctx.Err()
+		}
+		d.log.Warn("cannot tell in what kind of channel something was said", "channel", id, "error", err)
+		if status(err) != 0 {
+			return room{}, nil
+		}
+		if err := sleep(ctx, max(wait, retryAfter(err))); err != nil {
+			return room{}, err
+		}
+	}
 }
 
 // The marks that Discord puts into the text of a message (docs.discord.com/developers/reference#message-formatting).

@@ -289,6 +289,26 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+// TestRoomIsAskedForUntilThereIsAnAnswer hears words in a thread of which nothing is known while Discord is out of order: they are no
+// words in a channel.
+func TestRoomIsAskedForUntilThereIsAnAnswer(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	thread, _ := h.server.Say(ann, shared, "<@"+discordtest.Bot+"> hi")
+	h.hears("hi")
+	address := place{guild: discordtest.Guild, channel: shared, thread: thread}.String()
+	h.await("the thread is there", func() bool { return h.server.Typed(thread) > 0 })
+	h.await("discord has told of it", func() bool { _, told := h.discord.rooms.known.Take(thread); return told })
+	h.ear.mu.Lock()
+	h.ear.standing[address] = true
+	h.ear.mu.Unlock()
+	h.server.Fail("channel.get", discordtest.Fault{Cut: true}, discordtest.Fault{Status: 502}, discordtest.Fault{RetryAfter: time.Millisecond})
+	h.server.Say(bob, thread, "and that")
+	h.hears("hi", "and that")
+	if got := h.ear.last().Address; got != address {
+		t.Errorf("it is for %s", got)
+	}
+}
+
 // TestNothingIsLostWhenItCannotBeKept lets the disk be full for a while: Discord would not deliver again.
 func TestNothingIsLostWhenItCannotBeKept(t *testing.T) {
 	h := listen(t, discordtest.Options{}, brisk).begin()

@@ -249,14 +249,21 @@ func (d *Discord) pressed(ctx context.Context, in bot.Receiver, i interaction, e
 		return
 	}
 	event.Address = at.String()
+	button := message{i.Channel, i.Message.ID}
+	if event.Stop && !d.stopped.Put(button.String(), true) {
+		return // it was pressed before, and is about to go
+	}
 	d.asides.Put(asideKey(event.Address, i.user().ID), aside{i.Token, time.Now()})
 	admission, err := d.take(ctx, in, event)
+	if event.Stop && (err != nil || admission == bot.Refused || admission == bot.Declined) {
+		d.stopped.Take(button.String()) // for somebody who may
+	}
 	switch {
 	case err != nil:
 	case admission == bot.Refused:
 		d.whisper(ctx, i, bot.NotServed)
 	case event.Stop && admission != bot.Declined:
-		d.progress.pressed(ctx, at, message{i.Channel, i.Message.ID})
+		d.progress.pressed(ctx, at, button)
 	}
 }
 

@@ -209,26 +209,3 @@ func TestOldStopButton(t *testing.T) {
 	}
 	h.await("the button has gone", func() bool { return len(h.server.ByBot(discordtest.DM(ann))) == 0 })
 }
-
-// TestProgress shows one message for a turn, which is edited and taken away, and another for the next turn.
-func TestProgress(t *testing.T) {
-	h := listen(t, discordtest.Options{}, brisk).begin()
-	show := func(turn, text string) {
-		t.Helper()
-		h.said(bot.Delivery{Reply: agent.Reply{Kind: agent.Progress, Text: text, Address: home, Turn: turn}})
-		h.await(text+" is shown, alone", func() bool {
-			said := h.server.ByBot(discordtest.DM(ann))
-			return len(said) == 1 && said[0].Text == text && len(said[0].Buttons()) == 1
-		})
-	}
-	show("t1", "one")
-	show("t1", "two")
-	show("t2", "three")
-	if n := len(h.server.Calls("message.create")); n != 2 {
-		t.Errorf("%d messages were posted for two turns", n)
-	}
-	h.said(bot.Delivery{Reply: agent.Reply{Kind: agent.SettledMark, Address: home}})
-	if said := h.server.ByBot(discordtest.DM(ann)); len(said) > 0 {
-		t.Errorf("there still stands %q", texts(said))
-	}
-}

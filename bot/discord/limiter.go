@@ -17,7 +17,7 @@ import (
 
 // Discord's limits (docs.discord.com/developers/topics/rate-limits). Those of a route come with each answer.
 const (
-	mostASecond = 45               // calls of a bot in all; Discord takes 50
+	mostASecond = 48               // calls of a bot in all; Discord takes 50
 	mostLooks   = 20               // of these, to read what was said; what people wait for comes first
 	mostSigns   = 10               // of these, to show that something is being written; those for which there is no room are left out
 	mostInvalid = 5000             // answers in ten minutes that Discord counts; for 10,000 it bans the address of the machine
@@ -40,24 +40,29 @@ type limiter struct {
 	routes  map[string]*budget // by bucket and place, or by route while its bucket is not known
 	buckets map[string]string  // route → bucket and place
 	global  time.Time          // until when Discord takes no call
-	calls   calls              // of the last second
-	invalid invalid            // answers of the last ten minutes
+	calls   calls
+	invalid invalid // answers of the last ten minutes
 }
 
-// calls are when the last calls were made, in a ring.
+// calls are those under way, and when those of the last second were answered: Discord has counted a call somewhere between its
+// beginning and its answer.
 type calls struct {
-	at   [mostASecond]time.Time
-	next int
+	underWay int
+	answered []time.Time
 }
 
-// wait is how long there is no room for one more call, if a second may have so many.
+// wait is how long there is no room for one more call, if a second may have so many; a guess while that depends on an answer.
 func (c *calls) wait(now time.Time, most int) time.Duration {
-	return c.at[(c.next-most+mostASecond)%mostASecond].Add(time.Second).Sub(now)
-}
-
-func (c *calls) made(now time.Time) {
-	c.at[c.next] = now
-	c.next = (c.next + 1) % mostASecond
+	for len(c.answered) > 0 && now.Sub(c.answered[0]) >= time.Second {
+		c.answered = c.answered[1:]
+	}
+	switch over := c.underWay + len(c.answered) - most + 1; {
+	case over <= 0:
+		return 0
+	case over <= len(c.answered):
+		return c.answered[over-1].Add(time.Second).Sub(now)
+	}
+	return 20 * time.Millisecond
 }
 
 // invalid counts answers that Discord calls invalid: 401, 403 and 429, but for those of a limit that others share
@@ -140,6 +145,9 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = r.Body.Close()
 		}
 		return nil, err
+	}
+	if !free {
+		defer l.answered()
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), l.timeout)
 	answer, err := l.next.RoundTrip(l.redirected(r.WithContext(ctx), path))
@@ -252,8 +260,16 @@ func (l *limiter) turn(route, place string, free bool) (wait time.Duration, err 
 	if b != nil {
 		b.left--
 	}
-	l.calls.made(now)
+	l.calls.underWay++
 	return 0, nil
+}
+
+// answered notes that a call is under way no more.
+func (l *limiter) answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls.underWay--
+	l.calls.answered = append(l.calls.answered, time.Now())
 }
 
 // The routes of calls for which nobody waits.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +200,54 @@ func TestBurstsAcrossSeconds(t *testing.T) {
 			if i >= 50 && n.at[i].Sub(n.at[i-50]) < time.Second {
 				t.Fatalf("calls %d to %d were made in %s", i-50, i, n.at[i].Sub(n.at[i-50]))
 			}
+		}
+	})
+}
+
+// slow is a network on which calls take a while, and arrive at some time within it.
+type slow struct {
+	mu      sync.Mutex
+	arrived []time.Time
+}
+
+func (n *slow) RoundTrip(*http.Request) (*http.Response, error) {
+	n.mu.Lock()
+	there, back := time.Duration(rand.IntN(400))*time.Millisecond, time.Duration(rand.IntN(400))*time.Millisecond
+	n.mu.Unlock()
+	time.Sleep(there)
+	n.mu.Lock()
+	n.arrived = append(n.arrived, time.Now())
+	n.mu.Unlock()
+	time.Sleep(back)
+	return answered(200, `{"id":"1"}`), nil
+}
+
+// TestManyAtOnceOnASlowNetwork has calls side by side that arrive closer together than they were made: no second has more than
+// Discord takes.
+func TestManyAtOnceOnASlowNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &slow{}
+		a, err := newAPI("token", newLimiter(&url.URL{Scheme: "https", Host: "d", Path: "/api"}, time.Minute, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var group sync.WaitGroup
+		for i := range 300 {
+			group.Go(func() {
+				if err := say(a, fmt.Sprint(i+1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		for i := range n.arrived {
+			if i >= 50 && n.arrived[i].Sub(n.arrived[i-50]) < time.Second {
+				t.Fatalf("calls %d to %d arrived within %s", i-50, i, n.arrived[i].Sub(n.arrived[i-50]))
+			}
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("it took %s", took)
 		}
 	})
 }

@@ -41,6 +41,7 @@ type bulletin struct {
 	turn    string  // "" before a line of its was shown
 	at      message // zero before it is posted
 	pending string  // what the next edit will say; "" for nothing
+	unsure  string  // the channel in which it may stand, when nobody knows whether it was posted
 	ended   bool
 }
 
@@ -157,6 +158,10 @@ func (p *progress) run(b *bulletin) {
 				typing.Reset(p.d.timing.Typing)
 			}
 		case <-b.wake:
+			// What is done at once needs no message that is taken away again.
+			if sleep(b.over, p.d.timing.Edit-time.Since(began)) != nil {
+				return
+			}
 			wait := p.d.timing.Edit
 			if err := p.flush(b); err != nil {
 				if b.over.Err() != nil {
@@ -206,11 +211,25 @@ func (p *progress) flush(b *bulletin) error {
 		}
 		return fmt.Errorf("edit the progress in %s: %w", channel, err)
 	}
-	id, err := p.d.api.post(ctx, channel, nonceOf("progress "+b.place.String()+" "+b.turn, 0, ""), sendingOf(post{text: escape(text), components: components}, b.place, channel, ""))
+	if err := p.post(ctx, b, channel, post{text: escape(text), components: components}); err != nil {
+		b.pending = text
+		b.look()
+		return err
+	}
+	return nil
+}
+
+// post posts the message of a bulletin. Where it is not known whether it stands there, the same post finds it. The caller holds
+// the bulletin's mu.
+func (p *progress) post(ctx context.Context, b *bulletin, channel string, m post) error {
+	id, err := p.d.api.post(ctx, channel, nonceOf("progress "+b.place.String()+" "+b.turn, 0, ""), sendingOf(m, b.place, channel, ""))
 	if err != nil {
+		if unsure(err) {
+			b.unsure = channel
+		}
 		return fmt.Errorf("post the progress in %s: %w", channel, err)
 	}
-	b.at = message{channel, id}
+	b.at, b.unsure = message{channel, id}, ""
 	return nil
 }
 
@@ -237,6 +256,11 @@ func (p *progress) take(ctx context.Context, b *bulletin) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended, b.pending = true, ""
+	if b.unsure != "" {
+		if err := p.post(ctx, b, b.unsure, post{text: "…"}); err != nil {
+			return err
+		}
+	}
 	if b.at.id == "" {
 		return nil
 	}

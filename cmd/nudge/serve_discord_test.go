@@ -12,9 +12,10 @@ import (
 	"nudge/bot/bottest/discordtest"
 )
 
-// Who there is on Discord: Ann is served, Eve is not. Both are in the channel.
+// Who there is on Discord: Ann is served, Olga is an owner, Eve is not served. All are in the channel.
 const (
 	discordAnn     = "101"
+	discordOlga    = "102"
 	discordEve     = "103"
 	discordChannel = "900"
 	tokenVariable  = "NUDGE_TEST_DISCORD"
@@ -33,16 +34,19 @@ type den struct {
 	said strings.Builder // what the processes printed
 }
 
-func newDen(t *testing.T, options discordtest.Options) *den {
+// newDen makes one in which Ann is served, and others who are named as in [access].
+func newDen(t *testing.T, options discordtest.Options, others ...string) *den {
 	t.Helper()
+	allow := strings.Join(append(others, fmt.Sprintf("%q, %q", "discord:"+discordAnn, "discord:"+discordOlga)), ", ")
 	d := &den{T: t, discord: discordtest.New(options)}
 	t.Cleanup(d.discord.Close)
 	d.discord.AddUser(discordtest.User{ID: discordAnn, Name: "Ann"})
+	d.discord.AddUser(discordtest.User{ID: discordOlga, Name: "Olga"})
 	d.discord.AddUser(discordtest.User{ID: discordEve, Name: "Eve"})
 	d.discord.AddChannel(discordChannel)
-	d.place = newPlace(t, nil, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [\"discord:%s\"]\n[web]\nlisten = \"\"\n"+
+	d.place = newPlace(t, nil, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [%s]\nowners = [%q]\n[web]\nlisten = \"\"\n"+
 		"[[command]]\nname = \"wait\"\nrun = [\"sleep\", \"{seconds}\"]\neffect = \"read\"\napprove = \"no\"\nparameters = { seconds = \"[0-9]+\" }\n",
-		tokenVariable, d.discord.APIURL(), discordAnn))
+		tokenVariable, d.discord.APIURL(), allow, "discord:"+discordOlga))
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
@@ -222,7 +226,9 @@ func TestDiscordThread(t *testing.T) {
 		}
 		return false
 	})
-	d.discord.Click(discordAnn, thread, stop.ID, d.button(stop, "Stop"))
+	for range 2 { // an impatient person
+		d.discord.Click(discordAnn, thread, stop.ID, d.button(stop, "Stop"))
+	}
 	d.told(thread, "Stopped")
 	eventually(t, "the progress has gone", func() bool {
 		for _, m := range d.discord.ByBot(thread) {
@@ -234,6 +240,55 @@ func TestDiscordThread(t *testing.T) {
 	})
 	if said := d.discord.ByBot(discordChannel); len(said) > 0 {
 		t.Errorf("in the channel stands %q", said[0].Text)
+	}
+	d.discord.Say(discordAnn, thread, "read notes.md")
+	d.told(thread, "notes.md says")
+	stopped := 0
+	for _, m := range d.discord.ByBot(thread) {
+		if strings.Contains(m.Text, "Stopped") || strings.Contains(m.Text, "Nothing is running") {
+			stopped++
+		}
+	}
+	if stopped != 1 {
+		t.Errorf("it is told %d times that it was stopped", stopped)
+	}
+}
+
+// TestDiscordClosedDMs shuts Ann's direct messages while her turn runs: what could not be said goes to nobody else, and the owner is
+// told that once. When she writes again, she is answered.
+func TestDiscordClosedDMs(t *testing.T) {
+	d := newDen(t, discordtest.Options{})
+	d.start()
+	d.linked(1)
+	dm, owner := discordtest.DM(discordAnn), discordtest.DM(discordOlga)
+	d.discord.ShutDM(discordAnn, 50007)
+	d.discord.Say(discordAnn, dm, "write secret.md saying 1")
+	d.told(owner, "I gave up saying something in discord:local:dm:"+discordAnn)
+	d.discord.Say(discordAnn, dm, "write other.md saying 2") // she has written, so she is tried again
+	eventually(t, "both were tried", func() bool {
+		refused := 0
+		for _, c := range d.discord.Calls("message.create") {
+			if c.Code == 50007 {
+				refused++
+			}
+		}
+		return refused >= 2
+	})
+	d.discord.ShutDM(discordAnn, 0)
+	d.discord.Say(discordAnn, dm, "write third.md saying 3")
+	d.told(dm, "third.md")
+	told := 0
+	for _, m := range d.discord.ByBot(owner) {
+		told++
+		if strings.Contains(m.Text, "secret.md") {
+			t.Errorf("the owner reads %q", m.Text)
+		}
+	}
+	if told != 1 {
+		t.Errorf("the owner was told %d times", told)
+	}
+	if out, _ := d.place.run("doctor", "--quick"); !strings.Contains(out, "could not be delivered") {
+		t.Errorf("the doctor says\n%s", out)
 	}
 }
 

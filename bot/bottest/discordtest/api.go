@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -29,6 +30,7 @@ var (
 var routes = []struct{ name, method, path string }{
 	{"gateway", "GET", "gateway/bot"},
 	{"application", "GET", "applications/@me"},
+	{"guilds", "GET", "users/@me/guilds"},
 	{"command.create", "POST", "applications/*/commands"},
 	{"dm.open", "POST", "users/@me/channels"},
 	{"channel.get", "GET", "channels/*"},
@@ -89,6 +91,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	var fault Fault
 	if faults := s.faults[route]; len(faults) > 0 {
 		fault, s.faults[route] = faults[0], faults[1:]
+	} else if s.disturb != nil {
+		fault = s.disturb(route)
+	}
+	if s.options.Limits {
+		if wait, global := s.limit(w.Header(), route, append(args, "")[0], c.At); wait > 0 {
+			fault = Fault{RetryAfter: wait, Global: global}
+		}
 	}
 	spoilt := fault != (Fault{})
 	var out answer
@@ -211,6 +220,12 @@ func (s *Server) do(route string, args []string, query url.Values, body []byte) 
 			flags = 0
 		}
 		return answer{status: 200, body: map[string]any{"id": App, "name": "Nudge", "flags": flags}}
+	case "guilds":
+		guilds := []any{}
+		if !s.options.Alone {
+			guilds = append(guilds, map[string]any{"id": Guild, "name": "Test", "permissions": strconv.FormatInt((1<<50-1)&^(1<<3)&^s.options.Lacks, 10)})
+		}
+		return answer{status: 200, body: guilds}
 	case "command.create":
 		s.commands = append(s.commands, slices.Clone(body))
 		return answer{status: 200, body: map[string]any{"id": s.newID()}}

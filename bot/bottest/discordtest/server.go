@@ -30,6 +30,9 @@ type Options struct {
 	Token  time.Duration // in which an interaction can be answered further; 15 min
 	Nonce  time.Duration // in which a nonce is known; 5 min
 	Blind  bool          // the app may not read what is said
+	Limits bool          // calls are limited as Discord's are
+	Lacks  int64         // the permissions that the bot does not have in the server
+	Alone  bool          // the bot is in no server
 }
 
 // Server is a Discord. Its methods may be called concurrently.
@@ -46,6 +49,9 @@ type Server struct {
 	channels     map[string]*channel
 	calls        []Call
 	faults       map[string][]Fault // by route
+	disturb      func(route string) Fault
+	windows      map[string]*window // by route and channel
+	second       []time.Time        // when the last calls were made
 	interactions map[string]*interaction
 	commands     []json.RawMessage
 	link         gateway
@@ -96,7 +102,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		options: o, closing: make(chan struct{}), changed: make(chan struct{}), users: map[string]User{}, channels: map[string]*channel{},
-		faults: map[string][]Fault{}, interactions: map[string]*interaction{}, nonces: map[string]nonce{},
+		faults: map[string][]Fault{}, interactions: map[string]*interaction{}, nonces: map[string]nonce{}, windows: map[string]*window{},
 	}
 	s.link.sessions = map[string]*session{}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -142,6 +148,14 @@ func (s *Server) Fail(route string, faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[route] = append(s.faults[route], faults...)
+}
+
+// Disturb asks how each call goes wrong for which [Server.Fail] says nothing; the zero Fault is for one that does not. how must call
+// nothing of the Server.
+func (s *Server) Disturb(how func(route string) Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disturb = how
 }
 
 // Calls are the calls of a route so far; of every route for "".
