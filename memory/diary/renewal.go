@@ -14,39 +14,49 @@ const (
 	renewBatch   = 32 // notes that get vectors in one transaction
 	firstRetry   = 30 * time.Second
 	longestRetry = 10 * time.Minute
+	commitTime   = time.Second // that the transaction may take which writes a note, after it says that there is one
 )
 
 // Run gives notes vectors that have none, or those of another model, until ctx ends: after the embedder was down, and after
 // another was chosen. Until a note has its vector it is found by its words. What is done stays done when it is cut short.
 func (d *Diary) Run(ctx context.Context) {
-	wait := time.Duration(0)
+	var retry time.Duration
 	for {
 		renewed, err := d.Renew(ctx)
+		wait := longestRetry
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			wait = min(max(2*wait, firstRetry), longestRetry)
+			retry = min(max(2*retry, firstRetry), longestRetry)
+			wait = retry
 			d.Log.Warn("notes without a vector have to wait", "again_in", wait, "error", err)
 		case renewed > 0:
+			retry = 0
 			d.Log.Info("all notes have their vectors", "renewed", renewed, "model", d.Embedder.Model())
-			fallthrough
-		default:
-			wait = 0
 		}
-		var retry <-chan time.Time
-		if wait > 0 {
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
-			retry = timer.C
-		}
-		select {
-		case <-ctx.Done():
+		if !d.rest(ctx, wait) {
 			return
-		case <-retry:
-		case <-d.work:
 		}
 	}
+}
+
+// rest waits until it is time to look again, or for a note that was written without a vector. It reports false when ctx has
+// ended.
+func (d *Diary) rest(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-d.work:
+		timer.Reset(commitTime)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // Renew gives all notes that need it a vector of the present model, and returns how many that were.
