@@ -12,6 +12,7 @@ import (
 	"nudge/agent"
 	"nudge/agent/secret"
 	"nudge/memory"
+	"nudge/memory/diary"
 )
 
 // Config is what a Hub is made of. Store must be set.
@@ -21,6 +22,8 @@ type Config struct {
 	Allow  []string
 	Owners []agent.PersonID
 	Model  string // the name that people are told
+	// Diary is what people's notes are kept in; nil where there is none.
+	Diary *diary.Diary
 	// FirstWait is the time before the second try to say something that could not be said; it doubles with each try
 	// after that, up to a minute. 0 means a second.
 	FirstWait time.Duration

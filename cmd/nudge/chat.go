@@ -150,6 +150,7 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 		beside.Go(func() { control.serve(ctx) })
 	}
 	beside.Go(func() { p.sweep(ctx) })
+	beside.Go(func() { p.diary.Run(ctx) })
 	beside.Go(func() {
 		if err := p.clock.Run(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("the clock has stopped", "error", err)

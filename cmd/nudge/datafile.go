@@ -13,6 +13,7 @@ import (
 	"nudge/agent"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/diary"
 	"nudge/schedule"
 )
 
@@ -144,7 +145,7 @@ func (a *app) check(ctx context.Context, file dataFile) error {
 
 // checkRecords looks whether what the rooms keep agrees.
 func checkRecords(tx memory.Tx, report func(problem string)) error {
-	return errors.Join(agent.Check(tx, report), schedule.Check(tx, report))
+	return errors.Join(agent.Check(tx, report), schedule.Check(tx, report), diary.Check(tx, report))
 }
 
 func (a *app) backup(ctx context.Context, file dataFile, path string, force bool) error {

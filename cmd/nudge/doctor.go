@@ -66,7 +66,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little, nor Slack and Discord")
-	cmd.AddCommand(a.undeliveredCommand())
+	cmd.AddCommand(a.undeliveredCommand(), a.unembeddedCommand())
 	return cmd
 }
 
@@ -84,6 +84,10 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 			for i, fallback := range made.fallbacks {
 				findings = append(findings, modelFinding(ctx, c.Model.Fallbacks[i], fallback.Model))
 			}
+			continue
+		}
+		if part.name == "diary" && err == nil {
+			findings = append(findings, diaryFindings(ctx, c, dir, made.embedder, quick)...)
 			continue
 		}
 		for _, adapter := range made.platforms() {
@@ -238,8 +242,8 @@ func ask(ctx context.Context, dir string, args ...string) (printed string, err e
 	return out.String(), err
 }
 
-// undeliveredName is the command by which a running process is asked for what it could not deliver. It is the only part
-// of the doctor that is done for other processes.
+// undeliveredName is the command by which a running process is asked for what it could not deliver. It and [unembeddedName]
+// are the only parts of the doctor that are done for other processes.
 const undeliveredName = "undelivered"
 
 func (a *app) undeliveredCommand() *cobra.Command {

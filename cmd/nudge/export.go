@@ -19,6 +19,7 @@ import (
 	"nudge/bot"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/diary"
 	"nudge/schedule"
 )
 
@@ -26,6 +27,7 @@ import (
 type personDocument struct {
 	Exported time.Time `json:"exported"`
 	agent.PersonExport
+	Diary       []diary.Note     `json:"diary,omitempty"`       // the newest first
 	Heartbeats  []ownHeartbeat   `json:"heartbeats"`            // that wake the person, or that they made
 	Snoozed     time.Time        `json:"snoozed,omitzero"`      // they are not spoken to unasked before it
 	Told        []ownTold        `json:"told,omitempty"`        // by heartbeats in the last 90 days, oldest first
@@ -71,13 +73,10 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export USER",
 		Short: "Print all that is kept of a person",
 		Long: "Print all that is kept of a person, as one JSON document or for reading: who they are, their sessions, what they said in shared\n" +
-			"conversations, their cards, decisions, heartbeats and money. USER is an id such as slack:T1:U1; a name alone is one at a terminal.",
+			"conversations, their cards, decisions, heartbeats and money, and what is remembered of them. USER is an id such as slack:T1:U1; a name alone is one at a terminal.",
 		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			person := agent.PersonID(args[0])
-			if !strings.Contains(args[0], ":") {
-				person = "terminal:" + person
-			}
+			person := personNamed(args[0])
 			return a.printExport(cmd.Context(), []string{"export", "--format", format, string(person)}, func(tx memory.Tx) (data any, text func() string, err error) {
 				doc, err := exportPerson(tx, person)
 				return doc, doc.markdown, err
@@ -155,6 +154,9 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 	if err != nil {
 		return personDocument{}, err
 	}
+	if doc.Diary, err = notesOf(tx, person); err != nil {
+		return personDocument{}, err
+	}
 	beats, err := schedule.List(tx)
 	if err != nil {
 		return personDocument{}, err
@@ -190,7 +192,7 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 			doc.Undelivered = append(doc.Undelivered, l)
 		}
 	}
-	if kept.Empty() && len(doc.Heartbeats)+len(doc.Undelivered)+len(doc.Told) == 0 && doc.Snoozed.IsZero() {
+	if kept.Empty() && len(doc.Diary)+len(doc.Heartbeats)+len(doc.Undelivered)+len(doc.Told) == 0 && doc.Snoozed.IsZero() {
 		return personDocument{}, fmt.Errorf("nothing is kept of %s; an id is such as terminal:ann or slack:T1:U1, and `nudge sessions` shows those of whom there is something", person)
 	}
 	return doc, nil
@@ -220,6 +222,7 @@ func (d personDocument) markdown() string {
 	}
 	var b strings.Builder
 	b.WriteString(d.PersonExport.Markdown(zone))
+	writeDiary(&b, d.Diary, zone)
 	if len(d.Heartbeats) > 0 {
 		b.WriteString("\n## Heartbeats\n")
 	}

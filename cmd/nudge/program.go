@@ -95,10 +95,10 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	}
 	p.voice = notify.Voice{Store: store, Budget: budget}
 	owners := people(c.Access.Owners)
-	p.hub = bot.NewHub(bot.Config{Store: store, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log, Secrets: p.secrets,
+	p.diary = diary.New(diary.Config{Store: store, Embedder: made.embedder, MinScore: c.Diary.MinScore, Log: log})
+	p.hub = bot.NewHub(bot.Config{Store: store, Diary: p.diary, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log, Secrets: p.secrets,
 		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
 	})
-	p.diary = diary.New(diary.Config{Store: store, Embedder: made.embedder, MinScore: c.Diary.MinScore, Log: log})
 	tools, err := p.tools()
 	if err == nil {
 		p.gauges, err = condition.NewGauges(c.Measured(), dataDir)

@@ -37,10 +37,13 @@ const (
 	longQuery   = 2000 // bytes that count of each
 )
 
-// searchTime is how long a search waits for the embedder.
-const searchTime = 3 * time.Second
+// How long the embedder is waited for. The search goes by words then, and the note gets its vector later.
+const (
+	searchTime = 3 * time.Second
+	writeTime  = 10 * time.Second
+)
 
-// downTime is for how long an embedder that failed is not asked for the sake of a search.
+// downTime is for how long an embedder that failed is not asked while somebody waits.
 const downTime = 30 * time.Second
 
 // Diary keeps notes and finds them. Its methods may be called concurrently.
@@ -153,10 +156,7 @@ func (d *Diary) Empty(ctx context.Context, person string) (empty bool, err error
 // queryVector is the direction of queries; nil where the embedder does not give one, for whatever reason: the words are
 // enough for a search.
 func (d *Diary) queryVector(ctx context.Context, queries []string) []float32 {
-	d.mu.Lock()
-	down := time.Now().Before(d.down)
-	d.mu.Unlock()
-	if down {
+	if d.isDown() {
 		return nil
 	}
 	asking, cancel := context.WithTimeout(ctx, searchTime)
@@ -167,6 +167,12 @@ func (d *Diary) queryVector(ctx context.Context, queries []string) []float32 {
 		return nil
 	}
 	return mean(vectors)
+}
+
+func (d *Diary) isDown() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.down)
 }
 
 // fail notes that the embedder does not answer.

@@ -164,8 +164,8 @@ func TestBadVectors(t *testing.T) {
 			d := newDiary(t, Config{Embedder: s.embedder(t)})
 			remember(t, d, ann, Note{Text: "Likes green tea"})
 			if name != "two for one" { // of one text there cannot be two
-				if left, err := d.Left(t.Context()); err != nil || left != 1 {
-					t.Errorf("%d notes lack a vector: %v", left, err)
+				if left := left(t, d); left != 1 {
+					t.Errorf("%d notes lack a vector", left)
 				}
 			}
 			hits, err := d.Recall(t.Context(), annPrivate, []string{"tea"}, 10)
@@ -242,8 +242,8 @@ func TestLongNotes(t *testing.T) {
 				t.Fatalf("%s: what is asked for is no valid text", name)
 			}
 		}
-		if left, err := d.Left(t.Context()); err != nil || left != 0 {
-			t.Errorf("%s: %d notes lack a vector: %v", name, left, err)
+		if left := left(t, d); left != 0 {
+			t.Errorf("%s: %d notes lack a vector", name, left)
 		}
 		v := View{"slack:T1:" + name, Private}
 		queries := []string{string([]rune(text)[:8])}
@@ -281,7 +281,7 @@ func TestHalvingEnds(t *testing.T) {
 	if n, err := d.Renew(t.Context()); err != nil || n != 1 {
 		t.Errorf("renewed %d, %v", n, err)
 	}
-	if left, _ := d.Left(t.Context()); left != 0 {
+	if left := left(t, d); left != 0 {
 		t.Errorf("a note of which no vector can be made is tried for ever: %d", left)
 	}
 }

@@ -30,6 +30,9 @@ const StaleAfter = 180 * 24 * time.Hour
 // ErrBlank is wrapped by the error for a note that says nothing.
 var ErrBlank = errors.New("there is nothing in the note")
 
+// ErrLong is wrapped by the error for a note that is too long.
+var ErrLong = errors.New("the note is too long")
+
 // ErrUnknownNote is wrapped by the error for a note that its person does not have, or not in that place.
 var ErrUnknownNote = errors.New("there is no such note")
 
@@ -88,7 +91,7 @@ func (n *Note) check() error {
 	case plain(n.Text) == "":
 		return ErrBlank
 	case len(n.Text) > MaxText:
-		return fmt.Errorf("the note has %d bytes; it may have %d", len(n.Text), MaxText)
+		return fmt.Errorf("%w: it has %d bytes and may have %d", ErrLong, len(n.Text), MaxText)
 	case n.Scope == "":
 		return errors.New("the note has no scope")
 	}

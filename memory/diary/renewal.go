@@ -61,7 +61,11 @@ func (d *Diary) rest(ctx context.Context, wait time.Duration) bool {
 
 // Renew gives all notes that need it a vector of the present model, and returns how many that were.
 func (d *Diary) Renew(ctx context.Context) (renewed int, err error) {
-	people, err := d.unfinished(ctx)
+	var people []string
+	err = d.Store.View(ctx, func(tx memory.Tx) (err error) {
+		people, err = unfinished(tx, d.Embedder.Model())
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -81,67 +85,63 @@ func (d *Diary) Renew(ctx context.Context) (renewed int, err error) {
 	return renewed, nil
 }
 
-// Left counts the notes that have no vector of the present model.
-func (d *Diary) Left(ctx context.Context) (left int, err error) {
-	people, err := d.unfinished(ctx)
-	if err != nil {
-		return 0, err
-	}
+// Left counts the notes that have no vector of a model.
+func Left(tx memory.Tx, model string) (left int, err error) {
+	people, err := unfinished(tx, model)
 	for _, person := range people {
-		notes, err := d.lacking(ctx, person, 0)
 		if err != nil {
 			return 0, err
 		}
+		var notes []Note
+		notes, err = lacking(tx, person, model, 0)
 		left += len(notes)
 	}
-	return left, nil
+	return left, err
 }
 
-// unfinished are the people of whom some note has no vector of the present model.
-func (d *Diary) unfinished(ctx context.Context) (people []string, err error) {
-	err = d.Store.View(ctx, func(tx memory.Tx) error {
-		people = nil
-		return tx.Table(tableStamp).Scan("", func(person string, row []byte) error {
-			if len(row) < stampSize || string(row[stampSize:]) != d.Embedder.Model() {
-				people = append(people, person)
-			}
-			return nil
-		})
+// unfinished are the people of whom some note has no vector of a model.
+func unfinished(tx memory.Tx, model string) (people []string, err error) {
+	err = tx.Table(tableStamp).Scan("", func(person string, row []byte) error {
+		if len(row) < stampSize || string(row[stampSize:]) != model {
+			people = append(people, person)
+		}
+		return nil
 	})
 	return people, err
 }
 
-// lacking are a person's notes that have no vector of the present model, most of them at most; 0 means all.
-func (d *Diary) lacking(ctx context.Context, person string, most int) (notes []Note, err error) {
-	err = d.Store.View(ctx, func(tx memory.Tx) error {
-		notes = nil
-		prefix := key(person, "")
-		return tx.Table(tableTrait).Scan(prefix, func(name string, row []byte) error {
-			t, err := decodeTrait(row)
-			if err == nil && t.model == d.Embedder.Model() {
-				return nil
-			}
-			n, found, err := load(tx, person, strings.TrimPrefix(name, prefix))
-			if err != nil || !found {
-				return err
-			}
-			notes = append(notes, n)
-			if len(notes) == most {
-				return memory.ErrStop
-			}
+// lacking are a person's notes that have no vector of a model, most of them at most; 0 means all.
+func lacking(tx memory.Tx, person, model string, most int) (notes []Note, err error) {
+	prefix := key(person, "")
+	err = tx.Table(tableTrait).Scan(prefix, func(name string, row []byte) error {
+		t, err := decodeTrait(row)
+		if err == nil && t.model == model {
 			return nil
-		})
+		}
+		n, found, err := load(tx, person, strings.TrimPrefix(name, prefix))
+		if err != nil || !found {
+			return err
+		}
+		notes = append(notes, n)
+		if len(notes) == most {
+			return memory.ErrStop
+		}
+		return nil
 	})
 	return notes, err
 }
 
 // renewSome makes vectors for some of a person's notes; more says that there may be others.
 func (d *Diary) renewSome(ctx context.Context, person string) (renewed int, more bool, err error) {
-	before, err := d.stamp(ctx, person)
-	if err != nil {
-		return 0, false, err
-	}
-	notes, err := d.lacking(ctx, person, renewBatch)
+	var before stamp
+	var notes []Note
+	err = d.Store.View(ctx, func(tx memory.Tx) (err error) {
+		if before, err = stampOf(tx, person); err != nil {
+			return err
+		}
+		notes, err = lacking(tx, person, d.Embedder.Model(), renewBatch)
+		return err
+	})
 	if err != nil {
 		return 0, false, err
 	}
@@ -189,12 +189,4 @@ func (d *Diary) renewed(tx memory.Tx, person string, more bool) error {
 		return touch(tx, person, "")
 	}
 	return touch(tx, person, d.Embedder.Model())
-}
-
-func (d *Diary) stamp(ctx context.Context, person string) (now stamp, err error) {
-	err = d.Store.View(ctx, func(tx memory.Tx) (err error) {
-		now, err = stampOf(tx, person)
-		return err
-	})
-	return now, err
 }

@@ -36,31 +36,31 @@ func TestAnotherModel(t *testing.T) {
 			remember(t, d, person(p), Note{Text: fmt.Sprintf("person %d has note %d", p, i)})
 		}
 	}
-	if left, _ := d.Left(t.Context()); left != 0 {
+	if left := left(t, d); left != 0 {
 		t.Fatalf("%d notes lack a vector before", left)
 	}
 	fails := &atomic.Int64{}
 	fails.Store(50)
 	cut := newDiary(t, Config{Store: d.Store, Embedder: other{Local(), "b", fails}})
-	if left, _ := cut.Left(t.Context()); left != 120 {
+	if left := left(t, cut); left != 120 {
 		t.Fatalf("%d notes are to be done", left)
 	}
 	if _, err := cut.Renew(t.Context()); err == nil {
 		t.Fatal("it did not fail")
 	}
-	left, err := cut.Left(t.Context())
-	if err != nil || left == 0 || left > 88 {
-		t.Fatalf("%d are left, %v", left, err)
+	undone := left(t, cut)
+	if undone == 0 || undone > 88 {
+		t.Fatalf("%d are left", undone)
 	}
 	if got := recall(t, cut, View{person(2), Private}, "note 7"); len(got) == 0 {
 		t.Error("without a vector nothing is found")
 	}
 	fails.Store(1 << 40)
 	again := newDiary(t, Config{Store: d.Store, Embedder: other{Local(), "b", fails}})
-	if n, err := again.Renew(t.Context()); err != nil || n != left {
-		t.Errorf("renewed %d of %d: %v", n, left, err)
+	if n, err := again.Renew(t.Context()); err != nil || n != undone {
+		t.Errorf("renewed %d of %d: %v", n, undone, err)
 	}
-	if left, _ := again.Left(t.Context()); left != 0 {
+	if left := left(t, again); left != 0 {
 		t.Errorf("%d are left", left)
 	}
 	for p := range 3 {
@@ -87,18 +87,18 @@ func TestRun(t *testing.T) {
 		}()
 		remember(t, d, ann, Note{Text: "Likes tea"})
 		synctest.Wait()
-		if left, _ := d.Left(ctx); left != 1 {
+		if left := left(t, d); left != 1 {
 			t.Errorf("%d lack a vector while it is down", left)
 		}
 		fails.Store(100)
 		for range 100 {
 			synctest.Wait()
-			if left, _ := d.Left(ctx); left == 0 {
+			if left := left(t, d); left == 0 {
 				break
 			}
 			time.Sleep(firstRetry)
 		}
-		if left, _ := d.Left(ctx); left != 0 {
+		if left := left(t, d); left != 0 {
 			t.Errorf("%d lack a vector after it was up again", left)
 		}
 		cancel()

@@ -91,3 +91,16 @@ func remove(t testing.TB, d *Diary, v View, id string) error {
 		return err
 	})
 }
+
+// left counts the notes without a vector of the diary's model.
+func left(t testing.TB, d *Diary) (n int) {
+	t.Helper()
+	err := d.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		n, err = Left(tx, d.Embedder.Model())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

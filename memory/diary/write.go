@@ -34,7 +34,12 @@ func (d *Diary) Draft(ctx context.Context, n Note) (Draft, error) {
 	}
 	n.Said, n.Older, n.Newer = n.Said.UTC(), "", ""
 	draft := Draft{Note: n}
-	vectors, err := embed(ctx, d.Embedder, n.spoken())
+	if d.isDown() {
+		return draft, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	vectors, err := embed(asking, d.Embedder, n.spoken())
 	if err != nil {
 		d.fail(ctx, err)
 		return draft, nil
@@ -258,30 +263,38 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Edit gives a note of the person's that a view shows another text. The error for one that it does not show wraps
-// [ErrUnknownNote].
-func (d *Diary) Edit(ctx context.Context, v View, id, text string) (Note, error) {
-	var old Note
+// Redraft makes a draft of a note of the person's that a view shows, with another text. The error for one that it does not
+// show wraps [ErrUnknownNote].
+func (d *Diary) Redraft(ctx context.Context, v View, id, text string) (Draft, error) {
+	var n Note
 	err := d.Store.View(ctx, func(tx memory.Tx) (err error) {
-		old, err = Get(tx, v, id)
+		n, err = Get(tx, v, id)
 		return err
 	})
 	if err != nil {
+		return Draft{}, err
+	}
+	n.Text, n.Said = text, time.Now()
+	return d.Draft(ctx, n)
+}
+
+// Rewrite puts a draft that [Diary.Redraft] made in the note's place.
+func (d *Diary) Rewrite(tx memory.Tx, v View, id string, draft Draft) (Note, error) {
+	if _, err := d.Delete(tx, v, id); err != nil {
 		return Note{}, err
 	}
-	changed := old
-	changed.Text, changed.Said = text, time.Now()
-	draft, err := d.Draft(ctx, changed)
+	n, _, err := d.Put(tx, v.Person, draft)
+	return n, err
+}
+
+// Edit is both in a transaction of its own.
+func (d *Diary) Edit(ctx context.Context, v View, id, text string) (written Note, err error) {
+	draft, err := d.Redraft(ctx, v, id, text)
 	if err != nil {
 		return Note{}, err
 	}
-	var written Note
-	err = d.Store.Update(ctx, func(tx memory.Tx) error {
-		if _, err := d.Delete(tx, v, id); err != nil {
-			return err
-		}
-		var err error
-		written, _, err = d.Put(tx, v.Person, draft)
+	err = d.Store.Update(ctx, func(tx memory.Tx) (err error) {
+		written, err = d.Rewrite(tx, v, id, draft)
 		return err
 	})
 	return written, err
