@@ -11,12 +11,14 @@ import (
 	"nudge/agent/model"
 	"nudge/agent/model/demo"
 	"nudge/agent/tool/command"
+	notes "nudge/agent/tool/diary"
 	"nudge/agent/tool/heartbeat"
 	"nudge/agent/tool/notify"
 	"nudge/agent/tool/workspace"
 	"nudge/bot"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/diary"
 	"nudge/schedule"
 )
 
@@ -51,7 +53,7 @@ func startProgram(t *testing.T, change func(*Config)) *program {
 	t.Cleanup(func() { _ = store.Close() })
 	p := &program{
 		t: t, store: store, folder: folder, model: demo.New(),
-		config: Config{Listen: "127.0.0.1:0", Store: store, Person: me, Token: "login-token-of-tests", APIToken: apiToken},
+		config: Config{Listen: "127.0.0.1:0", Store: store, Diary: diary.New(diary.Config{Store: store}), Person: me, Token: "login-token-of-tests", APIToken: apiToken},
 	}
 	if change != nil {
 		change(&p.config)
@@ -74,16 +76,17 @@ func (p *program) tools() []agent.Tool {
 		p.t.Fatal(err)
 	}
 	tools := append(workspace.Tools(workspace.Config{Dirs: dirs}), run, notify.Voice{Store: p.store}.Tool())
+	tools = append(tools, notes.Tools(notes.Config{Diary: p.config.Diary})...)
 	return append(tools, heartbeat.Tools(heartbeat.Config{Store: p.store, Changed: func() {}})...)
 }
 
 func (p *program) start() {
 	p.t.Helper()
-	p.hub = bot.NewHub(bot.Config{Store: p.store, Model: "demo"})
+	p.hub = bot.NewHub(bot.Config{Store: p.store, Diary: p.config.Diary, Model: "demo"})
 	ag, err := agent.New(agent.Config{
 		Store: p.store, Model: p.model, Spec: agent.ModelSpec{Name: "demo", Window: 32_000, MaxOutput: 1000}, Tools: p.tools(),
 		Owners: []agent.PersonID{me.ID}, Approve: p.policy, Limits: p.limits,
-		Outgoing: p.hub.Outgoing, Live: p.hub.Live,
+		Outgoing: p.hub.Outgoing, Live: p.hub.Live, Recall: notes.Config{Diary: p.config.Diary}.Ride,
 	})
 	if err != nil {
 		p.t.Fatal(err)

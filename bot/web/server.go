@@ -25,6 +25,7 @@ import (
 	"nudge/agent/secret"
 	"nudge/bot"
 	"nudge/memory"
+	"nudge/memory/diary"
 )
 
 // Bounds of what browsers and programs may take up.
@@ -47,6 +48,8 @@ type Config struct {
 	// Listen is host:port; port 0 takes a free one. Empty means [DefaultListen].
 	Listen string
 	Store  memory.Store
+	// Diary is what people's notes are kept in; nil where there is none.
+	Diary *diary.Diary
 	// Person is who sits at the browser; its zone is also that of the people of the API. Without an id it is web:me.
 	Person agent.Person
 	// Token lets a browser in. Empty means a new one, which is forgotten at the end: see [NewToken].
@@ -177,6 +180,8 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/assets/{name}", s.only(http.MethodGet, s.asset))
 	mux.HandleFunc("/api/events", s.only(http.MethodGet, s.own(s.events)))
 	mux.HandleFunc("/api/sessions", s.only(http.MethodGet, s.signedIn(s.sessions)))
+	mux.HandleFunc("/api/diary", s.only(http.MethodGet, s.signedIn(s.diary)))
+	mux.HandleFunc("/api/diary/note", s.only(http.MethodPost, s.own(s.changeNote)))
 	mux.HandleFunc("/api/say", s.only(http.MethodPost, s.own(s.say)))
 	mux.HandleFunc("/api/decide", s.only(http.MethodPost, s.own(s.decide)))
 	mux.HandleFunc("/api/judge", s.only(http.MethodPost, s.own(s.judge)))

@@ -109,7 +109,7 @@ func (p *program) web(ctx context.Context, me agent.Person, ready func() error) 
 	}
 	p.secrets.Add(token)
 	server, err := web.New(web.Config{
-		Listen: p.config.Web.Listen, Store: p.store, Person: me, Token: token, APIToken: p.parts.apiToken, Ready: ready, Secrets: p.secrets, Log: p.log,
+		Listen: p.config.Web.Listen, Store: p.store, Diary: p.diary, Person: me, Token: token, APIToken: p.parts.apiToken, Ready: ready, Secrets: p.secrets, Log: p.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; [web] listen says where, and \"127.0.0.1:0\" takes a free port", err)

@@ -1006,6 +1006,7 @@ $('jump').addEventListener('click', () => { toEnd(); words.focus(); });
 scroll.addEventListener('scroll', () => { if (atEnd()) $('jump').hidden = true; }, { passive: true });
 document.addEventListener('keydown', e => {
   if (e.key !== 'Escape' || e.defaultPrevented || e.isComposing) return;
+  if (document.querySelector('dialog[open]')) return; // which it closes
   if ($('side').classList.contains('open')) { side(false); return; }
   if (state.working || state.waiting) { e.preventDefault(); stop(); }
 });
@@ -1014,7 +1015,7 @@ const examples = [
   ['write notes.md saying buy milk', 'a new file needs no asking'],
   ['delete notes.md', 'asks first'],
   ['wait 10 seconds and then delete notes.md', 'correct me while I wait'],
-  ['how full is the disk?', 'a command that you allowed'],
+  ['remember that I like green tea', 'then ask in a new conversation'],
   ['remind me every minute to stretch', 'I speak first'],
   ['plan: list the files; write list.md saying done; read list.md', 'ticks off a list'],
 ];
