@@ -43,6 +43,10 @@ func (s *Server) diary(w http.ResponseWriter, r *http.Request) {
 	}
 	shown := make([]shownNote, len(found))
 	for i, n := range found {
+		n.Text = s.Secrets.Text(n.Text)
+		for at := range n.Aliases {
+			n.Aliases[at] = s.Secrets.Text(n.Aliases[at])
+		}
 		shown[i] = shownNote{n, n.Age(time.Now()), n.Stale(time.Now())}
 	}
 	answer(w, http.StatusOK, map[string]any{"notes": shown})
