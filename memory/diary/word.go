@@ -24,6 +24,7 @@ func words(text string, each func(word string)) {
 	for _, r := range norm.NFKD.String(strings.ToLower(text)) {
 		switch {
 		case unicode.Is(unicode.Mn, r): // an accent of the letter before
+			continue
 		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai):
 			end()
 			if last != 0 {
