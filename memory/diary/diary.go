@@ -100,7 +100,12 @@ func (d *Diary) recall(ctx context.Context, v View, queries []string, limit int,
 	if len(queries) == 0 {
 		return nil, nil
 	}
-	if none, err := d.Empty(ctx, v.Person); err != nil || none {
+	none := false
+	err := d.Store.View(ctx, func(tx memory.Tx) (err error) {
+		none, err = Empty(tx, v.Person)
+		return err
+	})
+	if err != nil || none {
 		return nil, err
 	}
 	vector := d.queryVector(ctx, queries)
@@ -109,7 +114,7 @@ func (d *Diary) recall(ctx context.Context, v View, queries []string, limit int,
 		terms[i] = termsOf(q)
 	}
 	var hits []Hit
-	err := d.Store.View(ctx, func(tx memory.Tx) error {
+	err = d.Store.View(ctx, func(tx memory.Tx) error {
 		hits = nil
 		x, err := d.index(tx, v)
 		if err != nil {
@@ -141,16 +146,12 @@ func asked(queries []string) []string {
 }
 
 // Empty reports whether nothing is remembered of a person.
-func (d *Diary) Empty(ctx context.Context, person string) (empty bool, err error) {
+func Empty(tx memory.Tx, person string) (bool, error) {
 	if person == "" {
 		return true, nil
 	}
-	err = d.Store.View(ctx, func(tx memory.Tx) error {
-		stamp, err := stampOf(tx, person)
-		empty = stamp.changed == ""
-		return err
-	})
-	return empty, err
+	stamp, err := stampOf(tx, person)
+	return stamp.changed == "", err
 }
 
 // queryVector is the direction of queries; nil where the embedder does not give one, for whatever reason: the words are

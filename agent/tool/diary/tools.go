@@ -164,13 +164,17 @@ func (c Config) find(ctx context.Context, in agent.Invocation) (agent.Result, er
 }
 
 // any reports whether there is anything to look for.
-func (c Config) any(ctx context.Context, person agent.PersonID, address string) bool {
-	v, err := c.view(ctx, person, address)
-	if err != nil {
-		return true // the tool will say so
-	}
-	none, err := c.Diary.Empty(ctx, v.Person)
-	return err != nil || !none
+func (c Config) any(ctx context.Context, person agent.PersonID, _ string) bool {
+	empty := false
+	err := c.Diary.Store.View(ctx, func(tx memory.Tx) error {
+		v, err := ViewOf(tx, person, "")
+		if err != nil {
+			return err
+		}
+		empty, err = diary.Empty(tx, v.Person)
+		return err
+	})
+	return err != nil || !empty // after an error the tool says that it cannot look
 }
 
 func (c Config) forget() agent.Tool {
@@ -215,6 +219,9 @@ func (c Config) forget() agent.Tool {
 // Ride gives what a turn's model reads unasked with what the person said: the best few notes that fit, a line each. Notes
 // that were written while text of strangers was in view are not among them; for those the model has to ask.
 func (c Config) Ride(ctx context.Context, r agent.Recalling) []string {
+	if !c.any(ctx, r.Person.ID, r.Address) {
+		return nil
+	}
 	v, err := c.view(ctx, r.Person.ID, r.Address)
 	if err != nil {
 		return nil
