@@ -87,7 +87,31 @@ func (h Heartbeat) put(tx memory.Tx) error {
 	if err := putJSON(tx.Table(tableHeartbeats), h.Name, h); err != nil {
 		return fmt.Errorf("save heartbeat %s: %w", h.Name, err)
 	}
+	if h.By == "" {
+		return nil
+	}
+	made := tx.Table(tableMade)
+	err := made.Put(madeKey(h.By, h.Name), nil)
+	if h.Ended != "" {
+		err = made.Delete(madeKey(h.By, h.Name))
+	}
+	if err != nil {
+		return fmt.Errorf("note who made heartbeat %s: %w", h.Name, err)
+	}
 	return nil
+}
+
+// madeKey names a row of [tableMade]. No person's begin like another's.
+func madeKey(person, heartbeat string) string { return person + "\x00" + heartbeat }
+
+// HasMade reports whether a person has made a heartbeat in a conversation that has not ended. It costs the same however many
+// there are.
+func HasMade(tx memory.Tx, person string) (has bool, err error) {
+	err = tx.Table(tableMade).Scan(madeKey(person, ""), func(string, []byte) error {
+		has = true
+		return memory.ErrStop
+	})
+	return has, err
 }
 
 func find(tx memory.Tx, name string) (Heartbeat, bool, error) {
@@ -145,7 +169,8 @@ func List(tx memory.Tx) ([]Heartbeat, error) {
 
 // Remove takes a heartbeat away with all that is remembered of it. A run that it woke goes on.
 func Remove(tx memory.Tx, name string) error {
-	if _, err := Load(tx, name); err != nil {
+	h, err := Load(tx, name)
+	if err != nil {
 		return err
 	}
 	state, err := loadState(tx, name)
@@ -163,7 +188,7 @@ func Remove(tx memory.Tx, name string) error {
 	for _, key := range keys {
 		err = errors.Join(err, tx.Table(tableTicks).Delete(key))
 	}
-	err = errors.Join(err, tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name))
+	err = errors.Join(err, tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
 	if err != nil {
 		return fmt.Errorf("remove heartbeat %s: %w", name, err)
 	}

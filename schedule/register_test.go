@@ -230,3 +230,26 @@ func TestSpecJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestHasMade(t *testing.T) {
+	r := newRig(t)
+	has := func(person string) (has bool) {
+		r.update(func(tx memory.Tx) (err error) {
+			has, err = HasMade(tx, person)
+			return err
+		})
+		return has
+	}
+	first, second := beat("first", "no"), beat("second", "no")
+	first.By, second.By = "terminal:ann", "terminal:ann"
+	r.save(first, second, beat("config", "no"))
+	for person, want := range map[string]bool{"terminal:ann": true, "terminal:an": false, "terminal:ann2": false, "": false} {
+		r.expect("made by "+person, has(person), want)
+	}
+	r.update(func(tx memory.Tx) error { return End(tx, "first", "enough") })
+	r.expect("after one has ended", has("terminal:ann"), true)
+	r.update(func(tx memory.Tx) error { return Remove(tx, "second") })
+	r.expect("after both are gone", has("terminal:ann"), false)
+	r.save(first)
+	r.expect("made again", has("terminal:ann"), true)
+}

@@ -25,6 +25,7 @@ const kept = 200
 
 // The tables. Rows of tableTicks have the key NAME/SEQ.
 const (
+	tableMade       = "heartbeat_made" // person, heartbeat that they made in a conversation and that has not ended → nothing
 	tableHeartbeats = "heartbeat"
 	tableStates     = "heartbeat_state"
 	tableTicks      = "tick"

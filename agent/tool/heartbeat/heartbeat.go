@@ -41,8 +41,12 @@ func (c Config) stop() agent.Tool {
 			Labels:      agent.Labels{Lasting: true},
 		},
 		Useful: func(ctx context.Context, person agent.PersonID, _ string) bool {
-			mine, _, err := c.made(ctx, person, "")
-			return err != nil || len(mine) > 0
+			has := false
+			err := c.Store.View(ctx, func(tx memory.Tx) (err error) {
+				has, err = schedule.HasMade(tx, string(person))
+				return err
+			})
+			return err != nil || has
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 			var args struct{ Name string }
