@@ -55,6 +55,8 @@ type Wake struct {
 	Tick      time.Time `json:"tick,omitzero"`   // for which the heartbeat was due
 	// BreakQuiet says that what the run calls urgent may be said in the person's quiet hours.
 	BreakQuiet bool `json:"break_quiet,omitempty"`
+	// Asked says that the person asked for the run, so that it may tell them what it would not tell unasked.
+	Asked bool `json:"asked,omitempty"`
 	// Text is the heartbeat's fixed words: they are said as they are, and no turn begins.
 	Text string `json:"text,omitempty"`
 }

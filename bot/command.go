@@ -43,7 +43,7 @@ func chatCommands() []chatCommand {
 		{"diary", "[search WORDS|edit ID TEXT|delete ID|export]", "shows what I remember of you", (*Hub).diary},
 		{"remember", "TEXT", "notes something about you", (*Hub).remember},
 		{"forget", "ID", "removes a note about you", (*Hub).forgetNote},
-		{"heartbeats", "", "lists what wakes me for you", (*Hub).heartbeats},
+		{"heartbeats", "[why|pause|resume|run|delete NAME]", "lists what wakes me for you; tells why one did or did not; pauses it, lets it go on, runs it now, deletes it", (*Hub).heartbeats},
 		{"useful", "[NAME]", "says that what a heartbeat told you last was useful", judgeBy(schedule.Useful)},
 		{"less", "[NAME]", "asks for less of what a heartbeat told you last", judgeBy(schedule.Less)},
 		{"snooze", "[1h|4h|tomorrow|off] [NAME]", "keeps everything, or one heartbeat, from speaking to you for a while", (*Hub).snooze},
@@ -335,34 +335,6 @@ func (h *Hub) revoke(ctx context.Context, e Event, id string) (Admission, error)
 			return agent.Fault, fmt.Sprintf("You have no such rule. %s lists those that you have.", h.word(e.Address, "approvals")), err
 		}
 		return agent.Notice, fmt.Sprintf("Revoked: %s. I ask again from now on.", counted(ended, "rule")), err
-	})
-}
-
-func (h *Hub) heartbeats(ctx context.Context, e Event, _ string) (Admission, error) {
-	return h.answerAlone(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
-		beats, err := heartbeatsFor(tx, e.From.ID)
-		if err != nil {
-			return "", "", err
-		}
-		attention, err := schedule.LoadAttention(tx, string(e.From.ID))
-		if err != nil {
-			return "", "", err
-		}
-		var lines []string
-		for _, b := range beats {
-			line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.InWords(), b.Condition.Kind, b.About())
-			if b.Paused != "" {
-				line += "  (paused: " + b.Paused + ")"
-			}
-			if said := attention.About(b.Name, e.at(), zoneOf(e.From)); len(said) > 0 {
-				line += "  (" + strings.Join(said, "; ") + ")"
-			}
-			lines = append(lines, line)
-		}
-		if lines == nil {
-			lines = []string{NothingWakes}
-		}
-		return agent.Notice, strings.Join(lines, "\n"), nil
 	})
 }
 

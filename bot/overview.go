@@ -24,9 +24,15 @@ type Overview struct {
 // Beat is a heartbeat as its person sees it.
 type Beat struct {
 	Name     string
+	About    string    // its prompt, or the words that it says
 	Schedule string    // in words
+	Kind     string    // of its condition
 	Next     time.Time // in the person's zone; zero when it does not fall due
 	State    string    // "on", or why it is not
+	Paused   bool
+	Said     []string // what the person said of it and what follows, in words
+	Governed bool     // the person may pause it, and delete it if it was made in a conversation
+	Made     bool     // in a conversation
 }
 
 // noDiary is what there is to say of a diary that nothing keeps.
@@ -50,7 +56,7 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 		if o.Spent, err = agent.SpentToday(tx, of); err != nil {
 			return err
 		}
-		if o.Heartbeats, err = beatsOf(tx, of); err != nil {
+		if o.Heartbeats, err = h.beatsOf(tx, of); err != nil {
 			return err
 		}
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
@@ -72,8 +78,12 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 	return o, nil
 }
 
-func beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
+func (h *Hub) beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
 	heartbeats, err := heartbeatsFor(tx, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	attention, err := schedule.LoadAttention(tx, string(of.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +93,10 @@ func beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
 		if err != nil {
 			return nil, err
 		}
-		beat := Beat{Name: b.Name, Schedule: b.InWords(), Next: next, State: "on"}
+		beat := Beat{
+			Name: b.Name, About: b.About(), Schedule: b.InWords(), Kind: b.Condition.Kind, Next: next, State: "on", Paused: b.Paused != "",
+			Said: attention.About(b.Name, time.Now(), zoneOf(of)), Governed: h.governs(b, of.ID), Made: b.By != "",
+		}
 		if b.Paused != "" {
 			beat.State = "paused: " + b.Paused
 		}

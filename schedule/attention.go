@@ -183,7 +183,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Every is a cool-down in words, such as "every hour" or "every 4 days".
+// Every is a length of time in words, such as "every hour" or "every 4 days".
 func Every(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -193,6 +193,14 @@ func Every(d time.Duration) string {
 		return "every hour"
 	case d > time.Hour && d%time.Hour == 0:
 		return fmt.Sprintf("every %d hours", d/time.Hour)
+	case d == time.Minute:
+		return "every minute"
+	case d > time.Minute && d < time.Hour && d%time.Minute == 0:
+		return fmt.Sprintf("every %d minutes", d/time.Minute)
+	case d == time.Second:
+		return "every second"
+	case d < time.Minute && d%time.Second == 0:
+		return fmt.Sprintf("every %d seconds", d/time.Second)
 	}
 	return "every " + shortDuration(d)
 }

@@ -140,6 +140,12 @@ type Unasked struct {
 	Text      string
 	// BreaksQuiet says that it may be said in quiet hours.
 	BreaksQuiet bool
+	// Outside says in words where the text came from that it was made from, if strangers may have written that; Private says
+	// that private data is in it. Whoever tells the digest hands them on.
+	Outside string
+	Private bool
+	// Asked says that the person has just asked for it after all: it is always admitted, and not counted.
+	Asked bool
 }
 
 // Admit decides whether something may be said now, in the transaction that says it. If so, it is counted, and whatever the
@@ -154,6 +160,9 @@ func (b Budget) Admit(tx memory.Tx, u Unasked, now time.Time) (Hold, error) {
 }
 
 func (b Budget) admit(tx memory.Tx, u Unasked, now time.Time) (Hold, error) {
+	if u.Asked {
+		return Hold{}, nil
+	}
 	a, err := LoadAttention(tx, u.Person)
 	if err != nil {
 		return Hold{}, err
@@ -178,6 +187,6 @@ func (b Budget) admit(tx memory.Tx, u Unasked, now time.Time) (Hold, error) {
 
 func (u Unasked) withheld(by Reason, now time.Time) Withheld {
 	return Withheld{
-		Heartbeat: u.Heartbeat, Key: u.Key, Episode: u.Episode, Text: u.Text, By: by, First: now.UTC(), Last: now.UTC(), Count: 1,
+		Heartbeat: u.Heartbeat, Key: u.Key, Episode: u.Episode, Text: u.Text, Outside: u.Outside, Private: u.Private, By: by, First: now.UTC(), Last: now.UTC(), Count: 1,
 	}
 }

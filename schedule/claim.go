@@ -35,6 +35,7 @@ type tick struct {
 	at        time.Time // the instant for which it is due
 	retry     bool      // brings a failed run back
 	held      bool      // brings back what a snooze held back
+	asked     bool      // wakes people because they asked for it
 	late      bool      // makes up for a missed tick
 	before    Zone      // what was remembered when it was claimed
 }
@@ -423,6 +424,7 @@ func (c *claiming) open(zone *Zone, at time.Time, outOfTurn bool) *tick {
 	}
 	before := *zone
 	before.Done, before.Owed = slices.Clone(zone.Done), slices.Clone(zone.Owed)
+	zone.Asked = nil
 	retry := outOfTurn && !zone.Retry.IsZero() && !zone.Retry.After(c.now)
 	return &tick{
 		key:       heartbeatKey(c.row.name, c.row.zone),

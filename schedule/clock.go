@@ -33,6 +33,7 @@ type Waking struct {
 	Text       string // what is to be said, with no model; "" where there is a prompt
 	Tools      []string
 	BreakQuiet bool
+	Asked      bool          // the person asked for this tick, so that what it says is not unasked
 	Tick       time.Time     // the instant for which the tick was due
 	Timeout    time.Duration // of the run; 0 leaves it to the agent's limits
 }

@@ -30,6 +30,8 @@ type Withheld struct {
 	Episode   string    `json:"episode,omitempty"`   // the newest
 	Text      string    `json:"text,omitempty"`      // what was to be said, or of a tick what there is to say of it
 	Seen      bool      `json:"seen,omitempty"`      // Text is what a check saw, written by others
+	Outside   string    `json:"outside,omitempty"`   // as in [Unasked]
+	Private   bool      `json:"private,omitempty"`   // as in [Unasked]
 	By        Reason    `json:"by"`
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
@@ -110,9 +112,12 @@ func DigestFor(tx memory.Tx, row memory.DueRow) (account string, err error) {
 
 // Told is what a digest tells.
 type Told struct {
-	Text  string // in plain words, with a list
-	Seen  string // what of that checks saw: written by others; "" for nothing
-	Items []Withheld
+	Text string // in plain words, with a list
+	Seen string // what of that checks saw: written by others; "" for nothing
+	// Outside and Private are as in [Unasked], of all that is told.
+	Outside string
+	Private bool
+	Items   []Withheld
 }
 
 // TakeDigest takes what was held back from a person in a zone out of the store, to be said in the same transaction, in which
@@ -137,6 +142,10 @@ func (b Budget) TakeDigest(tx memory.Tx, row memory.DueRow, zone *time.Location,
 	}
 	told := Told{Text: a.digest(now, zone), Items: a.Withheld}
 	for _, w := range a.Withheld {
+		if told.Outside == "" {
+			told.Outside = w.Outside
+		}
+		told.Private = told.Private || w.Private
 		if w.Seen {
 			told.Seen += w.Text + "\n"
 		}

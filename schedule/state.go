@@ -71,6 +71,7 @@ type Zone struct {
 	Retry    time.Time `json:"retry,omitzero"`     // not to be woken before, after a failed run
 	Held     time.Time `json:"held,omitzero"`      // when somebody's snooze ends for which a tick was passed over
 	Owed     []string  `json:"owed,omitempty"`     // people held back while others were woken, who have that still to come
+	Asked    []string  `json:"asked,omitempty"`    // people who asked for a tick at once
 	Alarmed  bool      `json:"alarmed,omitempty"`  // the owners were told of failing checks
 	Warned   bool      `json:"warned,omitempty"`   // the owners were told of failing runs
 	Claim    time.Time `json:"claim,omitzero"`     // the tick that was begun and has no outcome yet

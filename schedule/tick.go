@@ -39,6 +39,9 @@ type verdict struct {
 
 // take decides whom the tick may wake, checks its condition and wakes.
 func (c *Clock) take(ctx context.Context, t *tick) verdict {
+	if askers := t.askers(); t.held && len(askers) > 0 {
+		return c.takeAsked(ctx, t, askers)
+	}
 	if t.held && len(t.before.Owed) > 0 {
 		t.people = t.owed()
 	}
@@ -286,7 +289,7 @@ func (t *tick) waking(person string, f Finding) Waking {
 	h := t.heartbeat
 	return Waking{
 		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Prompt: h.Prompt, Text: h.Text,
-		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Tick: t.at, Timeout: h.RunTimeout,
+		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Asked: t.asked, Tick: t.at, Timeout: h.RunTimeout,
 	}
 }
 

@@ -58,6 +58,20 @@ func Why(tx memory.Tx, name string, now time.Time) (Report, error) {
 	return report, nil
 }
 
+// For is the report as one of the heartbeat's people may see it: nothing in it is of others.
+func (r Report) For(person string) Report {
+	if len(r.Heartbeat.For) == 1 && r.Heartbeat.For[0] == person {
+		return r
+	}
+	r.Heartbeat.For = []string{person}
+	r.Said = slices.DeleteFunc(slices.Clone(r.Said), func(said Regard) bool { return !slices.Contains(strings.Split(said.Person, " and "), person) })
+	r.Outcomes = slices.Clone(r.Outcomes)
+	for i := range r.Outcomes {
+		r.Outcomes[i].Reason = "" // it may name others
+	}
+	return r
+}
+
 // regards reads what the heartbeat's people said of it. Instants stand in its own zone, and in UTC where it has none.
 func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error) {
 	zone, err := loadZone(h.Zone)
@@ -78,12 +92,25 @@ func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error)
 			all = append(all, Regard{person, []string{"what they said cannot be read, so that they are not woken"}})
 			return nil
 		}
-		if parts := a.About(h.Name, now, zone); len(people[person]) > 0 && len(parts) > 0 {
+		if parts := append(a.About(h.Name, now, zone), a.precision(h.Name)...); len(people[person]) > 0 && len(parts) > 0 {
 			all = append(all, Regard{strings.Join(people[person], " and "), parts})
 		}
 		return nil
 	})
 	return all, err
+}
+
+// precision says in words how much of what a heartbeat told the person was not what they wanted, as far as they said so.
+func (a Attention) precision(heartbeat string) (parts []string) {
+	taste := a.Tastes[heartbeat]
+	if taste == nil || taste.Told == 0 {
+		return nil
+	}
+	parts = []string{"told " + times(taste.Told)}
+	if taste.Asked > 0 {
+		parts = append(parts, "asked for less "+times(taste.Asked))
+	}
+	return parts
 }
 
 // upcoming reads the next instants from the due index, which holds the first of each zone.

@@ -24,7 +24,7 @@ func TestWords(t *testing.T) {
 		"0 8 1 1,7 *":      "on day 1 of January and July at 08:00",
 		"0 8 * 12 *":       "every day in December at 08:00",
 		"@every 90m":       "every 1h30m",
-		"@every 45s":       "every 45s",
+		"@every 45s":       "every 45 seconds",
 		"@daily":           "every day at 00:00",
 		"@hourly":          "every hour",
 		"0 8 1 * 1":        "at cron 0 8 1 * 1",

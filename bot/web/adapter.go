@@ -16,6 +16,7 @@ type adapter struct {
 	platform string
 
 	mu      sync.Mutex
+	in      bot.Receiver                                                  // nil while nobody listens
 	receive func(ctx context.Context, e bot.Event) (bot.Admission, error) // nil while nobody listens
 	busy    sync.WaitGroup
 }
@@ -48,6 +49,7 @@ func (a *adapter) Abilities() bot.Abilities {
 // Listen lets requests through to in until ctx ends.
 func (a *adapter) Listen(ctx context.Context, in bot.Receiver) error {
 	a.mu.Lock()
+	a.in = in
 	a.receive = func(request context.Context, e bot.Event) (bot.Admission, error) {
 		request, cancel := context.WithCancel(request)
 		defer cancel()
@@ -60,7 +62,7 @@ func (a *adapter) Listen(ctx context.Context, in bot.Receiver) error {
 	a.mu.Unlock()
 	<-ctx.Done()
 	a.mu.Lock()
-	a.receive = nil
+	a.in, a.receive = nil, nil
 	a.mu.Unlock()
 	a.busy.Wait()
 	return nil

@@ -182,6 +182,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/api/sessions", s.only(http.MethodGet, s.signedIn(s.sessions)))
 	mux.HandleFunc("/api/diary", s.only(http.MethodGet, s.signedIn(s.diary)))
 	mux.HandleFunc("/api/diary/note", s.only(http.MethodPost, s.own(s.changeNote)))
+	mux.HandleFunc("/api/heartbeats", s.only(http.MethodGet, s.signedIn(s.heartbeats)))
 	mux.HandleFunc("/api/say", s.only(http.MethodPost, s.own(s.say)))
 	mux.HandleFunc("/api/decide", s.only(http.MethodPost, s.own(s.decide)))
 	mux.HandleFunc("/api/judge", s.only(http.MethodPost, s.own(s.judge)))

@@ -309,7 +309,7 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		defer cancel()
 	}
 	wake := agent.Wake{
-		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Text: w.Text, Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet,
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Text: w.Text, Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet, Asked: w.Asked,
 	}
 	if w.Text != "" {
 		err := p.sayFixed(ctx, agent.PersonID(w.Person), wake)

@@ -86,10 +86,11 @@ func (p proposal) waking() string {
 
 // words is a length of time as people write it.
 func words(d time.Duration) string {
-	if d == time.Hour {
-		return "an hour"
+	text := strings.TrimPrefix(schedule.Every(d), "every ")
+	if strings.ContainsAny(text, "0123456789") {
+		return text
 	}
-	return strings.TrimPrefix(schedule.Every(d), "every ")
+	return "1 " + text
 }
 
 // quiet says what becomes of times in the person's quiet hours; "" when there are none among the next.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/compact"
 	"nudge/memory"
 	"nudge/schedule"
 )
@@ -28,7 +29,10 @@ func (v Voice) Digest(tx memory.Tx, row memory.DueRow) (session string, err erro
 	now := time.Now()
 	digest, err := v.Budget.TakeDigest(tx, row, zoneOf(person), now)
 	if err == nil && digest.Text != "" {
-		session, err = agent.Tell(tx, route, agent.Note{Digest: true, Text: digest.Text, Evidence: digest.Seen}, "low", DigestKey)
+		note := agent.Note{
+			Digest: true, Text: digest.Text, Evidence: digest.Seen, Origin: compact.Origin{Outside: digest.Outside, Private: digest.Private},
+		}
+		session, err = agent.Tell(tx, route, note, "low", DigestKey)
 	}
 	for _, w := range digest.Items {
 		if err == nil {

@@ -113,6 +113,7 @@ type telling struct {
 	person             agent.Person
 	wake               agent.Wake
 	text, urgency, key string
+	kept               string         // the key by which it is kept that it was told
 	origin             compact.Origin // of the text
 	said               bool           // set by commit
 }
@@ -121,7 +122,11 @@ func newTelling(budget schedule.Budget, person agent.Person, wake agent.Wake, te
 	if key == "" {
 		key = wake.Heartbeat
 	}
-	return &telling{budget: budget, person: person, wake: wake, text: text, urgency: urgency, key: key}
+	kept := key
+	if wake.Asked { // it does not stand in the way of what comes unasked
+		kept = "asked for: " + key
+	}
+	return &telling{budget: budget, person: person, wake: wake, text: text, urgency: urgency, key: key, kept: kept}
 }
 
 // foresee says what commit will do, for the model, and which session will have mail.
@@ -135,6 +140,7 @@ func (t *telling) foresee(tx memory.Tx) (text string, look []string, err error) 
 	}
 	now := time.Now()
 	switch hold := t.budget.Hold(attention, now, zoneOf(t.person), t.breaksQuiet()); {
+	case t.wake.Asked:
 	case !attention.SnoozedBy(t.wake.Heartbeat, now).IsZero():
 		return "not said: the person has just asked to be left alone for a while; you are woken again after that, so end now", nil, nil
 	case hold.By == schedule.InQuiet:
@@ -154,7 +160,7 @@ func (t *telling) breaksQuiet() bool {
 
 // repeats reports whether the same was told, or put into the digest, in this episode.
 func (t *telling) repeats(tx memory.Tx) (bool, error) {
-	row, err := rowKey(tx, t.person.ID, t.wake.Heartbeat, t.key)
+	row, err := rowKey(tx, t.person.ID, t.wake.Heartbeat, t.kept)
 	if err != nil {
 		return false, err
 	}
@@ -172,12 +178,12 @@ func (t *telling) commit(tx memory.Tx) error {
 	now := time.Now()
 	hold, err := t.budget.Admit(tx, schedule.Unasked{
 		Person: string(t.person.ID), Zone: zoneOf(t.person), Heartbeat: t.wake.Heartbeat, Key: t.key, Episode: t.wake.Episode,
-		Text: t.text, BreaksQuiet: t.breaksQuiet(),
+		Text: t.text, BreaksQuiet: t.breaksQuiet(), Outside: t.origin.Outside, Private: t.origin.Private, Asked: t.wake.Asked,
 	}, now)
 	if err != nil || hold.By == schedule.BySnooze {
 		return err
 	}
-	if err := noteTold(tx, t.person.ID, t.wake.Heartbeat, t.key, told{Episode: t.wake.Episode, At: now.UTC()}); err != nil {
+	if err := noteTold(tx, t.person.ID, t.wake.Heartbeat, t.kept, told{Episode: t.wake.Episode, At: now.UTC()}); err != nil {
 		return err
 	}
 	if hold.Holds() {
