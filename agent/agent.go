@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nudge/agent/compact"
@@ -74,7 +76,7 @@ type Config struct {
 // Agent runs the sessions of one store. Its methods may be called concurrently.
 type Agent struct {
 	Config
-	tools  *toolbox
+	tools  atomic.Pointer[toolbox]
 	models []candidate // in the order in which they are asked
 
 	ctx    context.Context // ends when Close no longer waits
@@ -121,11 +123,29 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, tools: box, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}, fetching: map[string]chan struct{}{}}
+	ag := &Agent{Config: c, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}, fetching: map[string]chan struct{}{}}
+	ag.tools.Store(box)
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
 	return ag, nil
 }
+
+// Offer offers more tools from now on, in place of those that an earlier call gave. A request that is being made may still
+// have the others; a call of one that is gone is answered in words. The error is about the first tool that cannot be
+// offered, and then nothing changes.
+func (ag *Agent) Offer(more []Tool) error {
+	c := ag.Config
+	c.Tools = slices.Concat(c.Tools, more)
+	box, err := newToolbox(c)
+	if err != nil {
+		return err
+	}
+	ag.tools.Store(box)
+	return nil
+}
+
+// box has the tools that are offered now.
+func (ag *Agent) box() *toolbox { return ag.tools.Load() }
 
 // Resume starts the sessions that have an unsettled turn or mail and for which want is true.
 func (ag *Agent) Resume(ctx context.Context, want func(session string) bool) error {

@@ -469,7 +469,7 @@ func denied(d decidedEntry) string {
 
 // edit decides a card with other arguments, which go through the policy anew.
 func (a *actor) edit(l letter, k *card) error {
-	tool := a.tools.named[k.Tool]
+	tool := a.box().named[k.Tool]
 	if tool == nil {
 		return a.refuse(l, toolGone(k.Tool))
 	}

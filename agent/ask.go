@@ -85,7 +85,7 @@ func (a *actor) estimate(words []letter, tail string) int {
 	if t.sentTokens > 0 {
 		return t.sentTokens + (bytes-t.sentBytes)/2
 	}
-	return (bytes + weighTools(a.tools.offered(t)) + len(a.system()) + 512) / 2
+	return (bytes + weighTools(a.box().offered(t)) + len(a.system()) + 512) / 2
 }
 
 // unanswered is why the model gave no answer: its error, or the cause with which the run's context ended.

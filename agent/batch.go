@@ -87,7 +87,7 @@ func (a *actor) judge() error {
 }
 
 func (a *actor) judgeCall(c *call) error {
-	if err := a.tools.prepare(a.state.turn, c); err != nil {
+	if err := a.box().prepare(a.state.turn, c); err != nil {
 		return a.answer(c, err.Error(), true)
 	}
 	c.rule = nil
@@ -164,7 +164,7 @@ func (a *actor) twins() map[*call]*call {
 
 // onlyReads reports whether a call changes nothing and nobody is asked about it.
 func (a *actor) onlyReads(c *call) bool {
-	return c.card == nil && a.tools.prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read && a.free(c)
+	return c.card == nil && a.box().prepare(a.state.turn, c) == nil && effectOf(c.tool, a.invocation(c, c.arguments)) == Read && a.free(c)
 }
 
 // share gives calls that read the same as another of the step its result.

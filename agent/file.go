@@ -180,5 +180,5 @@ func withFiles(text string, files []File) string {
 
 // opensFiles reports whether the model has a tool that reads attached files.
 func (ag *Agent) opensFiles() bool {
-	return ag.Fetch != nil && slices.ContainsFunc(ag.tools.order, func(t *Tool) bool { return t.Pages && t.Place != InHeartbeat })
+	return ag.Fetch != nil && slices.ContainsFunc(ag.box().order, func(t *Tool) bool { return t.Pages && t.Place != InHeartbeat })
 }

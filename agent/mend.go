@@ -62,7 +62,7 @@ func (a *actor) mendCall(c *call) error {
 	switch {
 	case c.ran:
 		return a.answer(c, resultLost, true)
-	case t.provenance == Heartbeat || a.tools.prepare(t, c) != nil:
+	case t.provenance == Heartbeat || a.box().prepare(t, c) != nil:
 		a.tellUnknown(c.Name, t.address)
 		return a.leave(c)
 	}

@@ -50,7 +50,7 @@ func (a *actor) survey(ctx context.Context) {
 		return
 	}
 	t.useless = map[string]bool{}
-	for _, tool := range a.tools.order {
+	for _, tool := range a.box().order {
 		if tool.Useful != nil && !tool.Useful(ctx, t.person.ID, t.address) {
 			t.useless[tool.Name] = true
 		}

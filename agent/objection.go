@@ -78,7 +78,7 @@ func notYours(deciders []string) string {
 
 // weighEdit is weigh for other arguments.
 func (ag *Agent) weighEdit(w WaitingCard, in Invocation, by Person, arguments json.RawMessage) *Objection {
-	tool := ag.tools.named[w.Reply.Tool]
+	tool := ag.box().named[w.Reply.Tool]
 	switch {
 	case w.Reply.Kind != Approval:
 		return final("There is nothing here to edit.")
@@ -160,7 +160,7 @@ func (ag *Agent) CardStands(ctx context.Context, id, conversation string) (stand
 
 // Schema is the JSON Schema of a tool's arguments; nil when there is no such tool any more.
 func (ag *Agent) Schema(tool string) json.RawMessage {
-	if t := ag.tools.named[tool]; t != nil {
+	if t := ag.box().named[tool]; t != nil {
 		return t.Schema
 	}
 	return nil

@@ -113,7 +113,7 @@ func (a *actor) runAlone(w *work) error {
 // reportResult reports what came of a parked call that ran.
 func (a *actor) reportResult(k *card, person Person, w *work) error {
 	for {
-		entry, save := w.entry(a.tools, &turn{}, "")
+		entry, save := w.entry(a.box(), &turn{}, "")
 		if save != nil {
 			a.also(func(tx memory.Tx) error {
 				session, err := SessionOf(tx, k.Address) // the one that reads it
@@ -164,7 +164,7 @@ func (a *actor) interruptible(turn string) (context.Context, func()) {
 
 // parkedWork makes a parked call ready to run. The error is for the model.
 func (a *actor) parkedWork(k *card, person Person) (*work, error) {
-	tool := a.tools.named[k.Tool]
+	tool := a.box().named[k.Tool]
 	if tool == nil {
 		return nil, fmt.Errorf("not run: the tool %s is no longer there", k.Tool)
 	}

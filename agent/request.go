@@ -12,7 +12,7 @@ import (
 // request is what the model is sent: the conversation, as the hooks let it be sent this once.
 func (a *actor) request(ctx context.Context, asked *modelAskedEntry) (model.Request, error) {
 	return a.shape(ctx, asked, model.Request{
-		System: a.system(), Messages: a.state.view, Tools: a.tools.offered(a.state.turn), MaxOutput: asked.Output, Memo: &a.state.memo,
+		System: a.system(), Messages: a.state.view, Tools: a.box().offered(a.state.turn), MaxOutput: asked.Output, Memo: &a.state.memo,
 	})
 }
 

@@ -27,16 +27,16 @@ func (a *actor) fit(ctx context.Context, words []letter) error {
 		return nil // it gained nothing twice; the provider decides whether it still fits
 	}
 	// A token is a byte at least, so a request far from the window need not be counted.
-	if bytes := a.state.bytes + weighTools(a.tools.offered(t)) + len(a.system()) + weighWords(words); bytes < who.Spec.Window/2-who.Spec.MaxOutput {
+	if bytes := a.state.bytes + weighTools(a.box().offered(t)) + len(a.system()) + weighWords(words); bytes < who.Spec.Window/2-who.Spec.MaxOutput {
 		return nil
 	}
-	used := compact.Tokens(who.tokens, a.system(), a.tools.offered(t), a.state.view)
+	used := compact.Tokens(who.tokens, a.system(), a.box().offered(t), a.state.view)
 	for _, l := range words {
 		used += compact.MessageTokens(who.tokens, model.Message{Role: model.User, Text: a.saying(l)})
 	}
 	in := compact.Input{
 		Count: who.tokens, Messages: a.state.view, Marks: a.state.marks,
-		Window: who.Spec.Window, Reserve: who.Spec.MaxOutput, Used: used, Stuck: a.stuck, Tools: a.tools.names(),
+		Window: who.Spec.Window, Reserve: who.Spec.MaxOutput, Used: used, Stuck: a.stuck, Tools: a.box().names(),
 	}
 	out, changed := compact.Compact(in)
 	a.stuck = out.Stuck

@@ -71,7 +71,7 @@ func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 			return nil, err
 		}
 		if instead != nil {
-			text, save := a.tools.bounded(a.state.turn, w.tool.Name, instead.Text, false)
+			text, save := a.box().bounded(a.state.turn, w.tool.Name, instead.Text, false)
 			a.saveFor(a.session, save)
 			if err := a.answer(c, text, instead.Failed); err != nil {
 				return nil, err
@@ -162,7 +162,7 @@ func (w *work) writes() bool { return w.err == nil && w.result.Commit != nil }
 // readyCall makes a call ready to run: the arguments are those that the model wrote or, after a card, those on the
 // card. The error is for the model.
 func (a *actor) readyCall(c *call) (*work, error) {
-	if err := a.tools.prepare(a.state.turn, c); err != nil {
+	if err := a.box().prepare(a.state.turn, c); err != nil {
 		return nil, err
 	}
 	w := &work{call: c, tool: c.tool, in: a.invocation(c, c.arguments)}
@@ -291,7 +291,7 @@ func (a *actor) resultOf(w *work) (saved bool, err error) {
 			return false, err
 		}
 	}
-	entry, save := w.entry(a.tools, t, editedBy(w.call.card))
+	entry, save := w.entry(a.box(), t, editedBy(w.call.card))
 	entry.Run = t.run
 	a.saveFor(a.session, save)
 	a.commitResult(w)

@@ -151,6 +151,8 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 	}
 	beside.Go(func() { p.sweep(ctx) })
 	beside.Go(func() { p.diary.Run(ctx) })
+	beside.Go(func() { p.servers.Run(ctx) })
+	p.servers.Settle(ctx, serverWait)
 	beside.Go(func() {
 		if err := p.clock.Run(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("the clock has stopped", "error", err)

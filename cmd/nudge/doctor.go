@@ -76,6 +76,9 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 	findings = append(findings, storeFindings(ctx, c, dir)...)
 	findings = append(findings, clockFindings(c)...)
 	findings = append(findings, programFindings(c)...)
+	if len(c.MCP) > 0 && !quick {
+		findings = append(findings, a.mcpFindings(ctx, c, dir)...)
+	}
 	made := parts{alarms: &alarms{}}
 	for _, part := range allParts {
 		say, err := part.make(c, a.log(), &made)

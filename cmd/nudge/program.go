@@ -18,6 +18,7 @@ import (
 	notes "nudge/agent/tool/diary"
 	"nudge/agent/tool/fetch"
 	"nudge/agent/tool/heartbeat"
+	"nudge/agent/tool/mcp"
 	"nudge/agent/tool/notify"
 	"nudge/agent/tool/script"
 	"nudge/agent/tool/workspace"
@@ -45,6 +46,7 @@ type program struct {
 	log     *slog.Logger
 	release func() error // gives up what only one process may have
 	secrets *secret.Redactor
+	servers *mcp.Servers
 
 	troubled bool // the processes before this one ended uncleanly too often: nothing is taken up
 	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
@@ -110,6 +112,9 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
 			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir), Secrets: p.secrets,
 		})
+	}
+	if err == nil {
+		p.servers, err = p.links()
 	}
 	if err == nil {
 		p.clock = schedule.NewClock(schedule.Config{
@@ -206,6 +211,23 @@ func (p *program) tools() ([]agent.Tool, error) {
 
 // notes is what the tools of the diary need.
 func (p *program) notes() notes.Config { return notes.Config{Diary: p.diary} }
+
+// links are the connections to the MCP servers, which are not there yet.
+func (p *program) links() (*mcp.Servers, error) {
+	servers, err := p.config.Servers(p.dataDir)
+	if err != nil {
+		return nil, inFile(p.config, err)
+	}
+	return mcp.New(mcp.Config{
+		Servers: servers, Store: p.store, Log: p.log,
+		Tell: func(text string) { p.tellOwners(context.Background(), "", text) },
+		Offer: func(tools []agent.Tool) {
+			if err := p.agent.Offer(tools); err != nil {
+				p.log.Error("the tools of MCP servers cannot be offered", "error", err)
+			}
+		},
+	}), nil
+}
 
 // saved finds the whole of a long result.
 func (p *program) saved(ctx context.Context, session, id string) (text string, found bool, err error) {

@@ -52,7 +52,40 @@ func run(ctx context.Context, spec Spec, output, complaint *window) (Outcome, er
 	return outcome, nil
 }
 
-func start(spec Spec, output, complaint *window) (*child, error) {
+// graceClosed is how long a program may take to end by itself once its input has ended.
+const graceClosed = 500 * time.Millisecond
+
+func talk(spec Spec) (*Talk, error) {
+	cmd := command(spec)
+	t := &Talk{complain: newWindow(0)}
+	cmd.Stderr = t.complain
+	var err error
+	if t.input, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if t.output, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	c, err := begin(cmd)
+	if err != nil {
+		return nil, err
+	}
+	t.finish = func() {
+		_ = t.input.Close() // it may have ended
+		timer := time.NewTimer(graceClosed)
+		defer timer.Stop()
+		select {
+		case <-c.exited:
+		case <-timer.C:
+		}
+		c.killGroup()
+		<-c.reaped
+	}
+	return t, nil
+}
+
+// command is a program that is ready to be started, in a group of its own.
+func command(spec Spec) *exec.Cmd {
 	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	if spec.Path != "" {
 		cmd = exec.Command(spec.Path, spec.Argv[1:]...)
@@ -62,12 +95,23 @@ func start(spec Spec, output, complaint *window) (*child, error) {
 	if cmd.Env = environment(); spec.Bare {
 		cmd.Env = []string{}
 	}
+	cmd.Env = append(cmd.Env, spec.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = graceEnded
+	return cmd
+}
+
+func start(spec Spec, output, complaint *window) (*child, error) {
+	cmd := command(spec)
 	if spec.Input != nil {
 		cmd.Stdin = bytes.NewReader(spec.Input)
 	}
 	cmd.Stdout, cmd.Stderr = output, complaint // one pipe, which keeps the order, if they are one
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = graceEnded
+	return begin(cmd)
+}
+
+// begin starts a program and attends to it.
+func begin(cmd *exec.Cmd) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -7,3 +7,5 @@ import "context"
 func run(context.Context, Spec, *window, *window) (Outcome, error) {
 	return Outcome{}, ErrUnsupported
 }
+
+func talk(Spec) (*Talk, error) { return nil, ErrUnsupported }

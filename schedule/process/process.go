@@ -2,7 +2,7 @@
 // behind.
 //
 // Conditions of heartbeats and the commands that an operator prepared run through [Run], which keeps what people read;
-// hooks run through [Ask], which keeps an answer that a program reads. There is no shell: a program gets exactly the
+// hooks run through [Ask], which keeps an answer that a program reads; [Start] is for programs that go on. There is no shell: a program gets exactly the
 // arguments listed. It runs in a process group of its own, and the whole group is killed when the program ends or its
 // context does.
 package process
@@ -11,7 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"sync"
 )
 
 // DefaultLimit is how many bytes of output are kept when a [Spec] does not say: 128 KiB, half of it from the start
@@ -23,6 +25,7 @@ type Spec struct {
 	Argv  []string // the program, found in PATH, and its arguments; at least one
 	Path  string   // the program's file, where that is not what Argv begins with
 	Bare  bool     // its environment is empty
+	Env   []string // NAME=value, added to its environment
 	Dir   string   // the working directory; the current one when empty
 	Limit int      // bytes of output to keep; DefaultLimit when 0 or less
 	Input []byte   // its standard input, which need not be read; empty when nil
@@ -81,6 +84,47 @@ func checked(ctx context.Context, spec Spec, output, complaint *window) (Outcome
 	}
 	outcome.Output, outcome.LeftOut = output.contents()
 	return outcome, nil
+}
+
+// Talk is a program that goes on running and is talked to over its input and its output. One goroutine may read, one write,
+// and any close.
+type Talk struct {
+	input    io.WriteCloser
+	output   io.Reader
+	closing  sync.Once
+	finish   func()
+	complain *window
+}
+
+// Start starts a program to talk to; Spec.Input and Spec.Limit have no meaning for it. Whoever calls it closes the Talk.
+func Start(spec Spec) (*Talk, error) {
+	if len(spec.Argv) == 0 {
+		return nil, errors.New("start a program: none is named")
+	}
+	t, err := talk(spec)
+	if err != nil {
+		return nil, fmt.Errorf("start %q: %w", spec.Argv[0], err)
+	}
+	return t, nil
+}
+
+// Read reads what the program writes; io.EOF when it has ended.
+func (t *Talk) Read(p []byte) (int, error) { return t.output.Read(p) }
+
+// Write writes to the program's input.
+func (t *Talk) Write(p []byte) (int, error) { return t.input.Write(p) }
+
+// Close ends the input, gives the program a moment to end by itself, and kills what is left of its group. It may be called
+// more than once.
+func (t *Talk) Close() error {
+	t.closing.Do(t.finish)
+	return nil
+}
+
+// Complaints is what the program wrote to standard error, bounded as Output is.
+func (t *Talk) Complaints() string {
+	said, _ := t.complain.contents()
+	return string(said)
 }
 
 // ended marks an outcome as that of a program that its context ended.

@@ -50,7 +50,7 @@ func listFiles(dirs Dirs) agent.Tool {
 			Name:        "list_files",
 			Description: "Lists one folder of the workspace: names, sizes in bytes, folders with a slash.",
 			Schema: json.RawMessage(`{"type":"object","properties":{` +
-				`"path":{"type":"string","description":"The folder, relative to the workspace; the workspace itself when left out."}},` +
+				`"path":{"type":"string","description":"Relative to the workspace; the workspace itself when left out."}},` +
 				`"additionalProperties":false}`),
 			Effect: agent.Read,
 			Labels: agent.Labels{Private: true},
@@ -65,12 +65,12 @@ func (c Config) readFile() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name: "read_file",
-			Description: "Reads a text file of the workspace, a file that somebody attached, as " + agent.FilePrefix + "ID, or a long result saved as " +
-				agent.SavedPrefix + "ID, or some lines of it. At most 20 KiB comes back at once.",
+			Description: "Reads a text file of the workspace, an attached one as " + agent.FilePrefix + "ID, or a saved long result as " +
+				agent.SavedPrefix + "ID, or some lines of it; 20 KiB at once.",
 			Schema: json.RawMessage(`{"type":"object","properties":{` +
-				`"path":{"type":"string","description":"The file, relative to the workspace."},` +
-				`"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"The first line to read; 1 when left out."},` +
-				`"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to read; all when left out."}},` +
+				`"path":{"type":"string"},` +
+				`"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"The first line to read."},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to read."}},` +
 				`"required":["path"],"additionalProperties":false}`),
 			Effect: agent.Read,
 			Labels: agent.Labels{Private: true},
@@ -111,10 +111,10 @@ func writeFile(dirs Dirs) agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "write_file",
-			Description: "Writes a whole text file of the workspace, at most 1 MiB. Folders on the way are made. A file that exists is replaced.",
+			Description: "Writes a whole text file of the workspace, at most 1 MiB. Folders on the way are made; a file that exists is replaced.",
 			Schema: json.RawMessage(`{"type":"object","properties":{` +
-				`"path":{"type":"string","description":"The file, relative to the workspace."},` +
-				`"content":{"type":"string","description":"All that the file shall hold."}},` +
+				`"path":{"type":"string"},` +
+				`"content":{"type":"string"}},` +
 				`"required":["path","content"],"additionalProperties":false}`),
 			Effect: agent.Effectful,
 			Policy: agent.PolicyAsk,
@@ -147,7 +147,7 @@ func deleteFile(dirs Dirs) agent.Tool {
 			Name:        "delete_file",
 			Description: "Deletes a file of the workspace, or a folder that is empty. It cannot be brought back.",
 			Schema: json.RawMessage(`{"type":"object","properties":{` +
-				`"path":{"type":"string","description":"The file or empty folder, relative to the workspace."}},` +
+				`"path":{"type":"string"}},` +
 				`"required":["path"],"additionalProperties":false}`),
 			Effect: agent.Effectful,
 			Policy: agent.PolicyAsk,

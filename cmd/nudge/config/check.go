@@ -24,13 +24,17 @@ func check(c *Config, at *place, f *faults) {
 	for i := range c.Hooks {
 		checkHook(c.Hooks[i], at.key("hook").item(i), f)
 	}
+	servers := map[string]*place{}
+	for i := range c.MCP {
+		checkMCP(c.MCP[i], at.key("mcp").item(i), servers, f)
+	}
 	checkTools(c, at.key("tools"), f)
 	checkDiary(c, at.key("diary"), f)
 	checkFetch(c, at.key("fetch"), f)
 	gauges := checkGauges(c, at.key("gauge"), f)
 	names = map[string]*place{}
 	for i := range c.Heartbeats {
-		checkHeartbeat(c.Heartbeats[i], gauges, at.key("heartbeat").item(i), names, f)
+		checkHeartbeat(c, c.Heartbeats[i], gauges, at.key("heartbeat").item(i), names, f)
 	}
 	checkAttention(c.Attention, at.key("attention"), f)
 }

@@ -158,11 +158,14 @@ type Review struct {
 // MCP is a server that brings tools.
 type MCP struct {
 	Name     string   `toml:"name"`
-	Command  []string `toml:"command"`
-	URL      string   `toml:"url"`
-	Tools    []string `toml:"tools"`
+	Command  []string `toml:"command"` // what to start, or
+	URL      string   `toml:"url"`     // where it is
+	Env      []string `toml:"env"`     // names of variables that the command is given besides PATH, HOME, LANG and TZ
+	TokenEnv string   `toml:"token_env"`
+	Tools    []string `toml:"tools"` // as the server names them
 	ReadOnly []string `toml:"read_only"`
 	Approve  string   `toml:"approve" one:"no|ask|owner|second"`
+	Timeout  Duration `toml:"timeout" above:"0"` // of a call; 0 means limits.tool_timeout
 }
 
 // Skills are texts that tell the model how something is done.
@@ -309,6 +312,8 @@ func newFallback() Model {
 }
 
 func newGauge() Gauge { return Gauge{Every: Duration(time.Minute)} }
+
+func newMCP() MCP { return MCP{Approve: "ask"} }
 
 func newHook() Hook { return Hook{Timeout: Duration(hook.DefaultTimeout)} }
 

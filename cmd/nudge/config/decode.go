@@ -181,6 +181,8 @@ func fresh(element reflect.Type) reflect.Value {
 		*target = newFallback()
 	case *Gauge:
 		*target = newGauge()
+	case *MCP:
+		*target = newMCP()
 	case *Hook:
 		*target = newHook()
 	case *Heartbeat:

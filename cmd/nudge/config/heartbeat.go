@@ -19,7 +19,7 @@ import (
 
 // checkHeartbeat holds a heartbeat against the rules of this file, and then against those of the schedule itself, so
 // that none gets past that the clock would refuse.
-func checkHeartbeat(h Heartbeat, gauges *condition.Gauges, at *place, names map[string]*place, f *faults) {
+func checkHeartbeat(c *Config, h Heartbeat, gauges *condition.Gauges, at *place, names map[string]*place, f *faults) {
 	checkName(h.Name, at, "heartbeat.name", names, f)
 	checkTimes(h, at, f)
 	if strings.TrimSpace(h.Prompt) == "" {
@@ -27,7 +27,7 @@ func checkHeartbeat(h Heartbeat, gauges *condition.Gauges, at *place, names map[
 	}
 	checkIDs(h.For, at.key("for"), "heartbeat.for", false, f)
 	for i, tool := range h.Tools {
-		if say := wakeTools.fault(tool); say != "" {
+		if say := wakeTools.fault(tool); say != "" && !c.bringsTool(tool) {
 			f.add(at.key("tools").item(i), "heartbeat.tools", "%s", say)
 		}
 	}

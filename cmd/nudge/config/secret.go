@@ -45,6 +45,11 @@ func Secret(ref string) (string, error) {
 // read is left out.
 func (c Config) Secrets() []string {
 	var secrets []string
+	for _, server := range c.MCP {
+		for _, name := range server.Env {
+			secrets = append(secrets, os.Getenv(name))
+		}
+	}
 	for _, ref := range references(reflect.ValueOf(c)) {
 		if secret, err := Secret(ref); err == nil {
 			secrets = append(secrets, secret)

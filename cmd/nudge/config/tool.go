@@ -115,7 +115,7 @@ func checkFetch(c *Config, at *place, f *faults) {
 
 func checkToolName(c *Config, k toolKey, name string, at *place, key string, f *faults) {
 	say := k.fault(name)
-	if say == "" {
+	if say == "" || c.bringsTool(name) {
 		return
 	}
 	if slices.ContainsFunc(c.Commands, func(command Command) bool { return command.Name == name }) {

@@ -13,7 +13,6 @@ var unavailable = []struct {
 	write string // as it is written in a file
 }{
 	{key: "review", write: "[[review]]"},
-	{key: "mcp", write: "[[mcp]]"},
 	{key: "skills", write: "[skills]"},
 	{key: "subagent", write: "[[subagent]]"},
 	{key: "store.kind", value: "postgres", write: `store.kind = "postgres"`},

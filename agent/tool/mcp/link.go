@@ -1,0 +1,340 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"nudge/memory"
+	"nudge/schedule/process"
+)
+
+const (
+	connectTime = 20 * time.Second // to connect, and to list the tools
+	longestWait = 5 * time.Minute
+	lookEvery   = 10 * time.Minute // for tools that describe themselves anew
+	maxListed   = 1000             // tools that are read of a list
+	maxMessage  = 4 << 20          // bytes of what a server says at once
+)
+
+// link keeps the connection to one server.
+type link struct {
+	Server
+	all   *Servers
+	asked chan struct{} // closed when the server was asked for its tools once, or could not be
+	once  sync.Once
+	renew chan struct{} // the server says that its tools have changed
+	doubt chan struct{} // a call was not answered in time
+
+	mu      sync.Mutex
+	session *mcp.ClientSession // nil while there is no connection
+	up      chan struct{}      // closed when there is one
+	pins    map[string]pin     // by tool; what was agreed to
+	faults  map[string]string  // by tool: why the server's own is not offered
+	down    string             // why there is no connection
+}
+
+func newLink(all *Servers, server Server) *link {
+	return &link{
+		Server: server, all: all, asked: make(chan struct{}), renew: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
+		up: make(chan struct{}), pins: map[string]pin{}, faults: map[string]string{},
+	}
+}
+
+// run keeps the connection until ctx ends.
+func (l *link) run(ctx context.Context) {
+	said := "" // of the last failure, which is not told again each time
+	for wait := l.all.times.first; ctx.Err() == nil; wait = min(2*wait, longestWait) {
+		began := time.Now()
+		err := l.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > longestWait {
+			wait = l.all.times.first
+		}
+		l.lost(err)
+		level := slog.LevelWarn
+		if said == err.Error() {
+			level = slog.LevelDebug
+		}
+		said = err.Error()
+		l.all.Log.Log(ctx, level, "an MCP server cannot be used; it is tried again and again", "server", l.Name, "error", err, "wait", wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// serve connects and keeps what the server offers up to date, until the connection ends.
+func (l *link) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer l.once.Do(func() { close(l.asked) })
+	session, end, err := l.connect(ctx, cancel)
+	defer end()
+	if err != nil {
+		return err
+	}
+	if err := l.list(ctx, session); err != nil {
+		return err
+	}
+	l.found(session)
+	defer l.lost(nil)
+	l.once.Do(func() { close(l.asked) })
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	defer func() {
+		end()
+		<-ended
+	}()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-ended:
+			ended <- err
+			return fmt.Errorf("it has ended: %w", errors.Join(err, io.EOF))
+		case <-l.doubt:
+			err = within(ctx, l.all.times.ping, func(ctx context.Context) error { return session.Ping(ctx, nil) })
+		case <-l.renew:
+			err = l.list(ctx, session)
+		case <-tick.C:
+			err = l.list(ctx, session)
+		}
+		if err != nil {
+			return fmt.Errorf("it does not answer: %w", err)
+		}
+	}
+}
+
+func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+// connect begins a session. end closes it, and ends what was started for it; it is never nil.
+func (l *link) connect(ctx context.Context, cancel context.CancelFunc) (session *mcp.ClientSession, end func(), err error) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "nudge", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}, // nothing can be asked of this side
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case l.renew <- struct{}{}:
+			default:
+			}
+		},
+	})
+	transport, release, err := l.transport()
+	if err != nil {
+		return nil, func() {}, err
+	}
+	// The context of Connect is that of the session, so it cannot have the deadline.
+	late := time.AfterFunc(connectTime, cancel)
+	session, err = client.Connect(ctx, transport, nil)
+	if !late.Stop() && err == nil {
+		err = context.DeadlineExceeded
+	}
+	end = func() {
+		if session != nil {
+			_ = session.Close() // it may have ended
+		}
+		release()
+	}
+	if err != nil {
+		return nil, end, fmt.Errorf("connect: %w", err)
+	}
+	return session, end, nil
+}
+
+// transport starts the server's program, or prepares to ask its address.
+func (l *link) transport() (transport mcp.Transport, release func(), err error) {
+	if l.URL != "" {
+		client, release := newHTTP(l.Token)
+		return &mcp.StreamableClientTransport{Endpoint: l.URL, HTTPClient: client, DisableStandaloneSSE: true, MaxRetries: -1, MaxEventSize: maxMessage}, release, nil
+	}
+	talk, err := process.Start(process.Spec{Argv: l.Command, Dir: l.Dir, Env: l.Env})
+	if err != nil {
+		return nil, nil, err
+	}
+	release = func() {
+		talk.Close()
+		if said := talk.Complaints(); said != "" {
+			l.all.Log.Debug("an MCP server wrote to its standard error", "server", l.Name, "text", said)
+		}
+	}
+	return &mcp.IOTransport{Reader: talk, Writer: talk, MaxLineLength: maxMessage}, release, nil
+}
+
+// newHTTP is a client that shows the token to the server alone, and does not read on for ever.
+func newHTTP(token string) (client *http.Client, release func()) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	return &http.Client{
+		Transport:     carrier{transport, token},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, transport.CloseIdleConnections
+}
+
+type carrier struct {
+	http.RoundTripper
+	token string
+}
+
+// RoundTrip asks with the token, and bounds the answer.
+func (c carrier) RoundTrip(request *http.Request) (*http.Response, error) {
+	if c.token != "" {
+		request = request.Clone(request.Context())
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.RoundTripper.RoundTrip(request)
+	if err == nil {
+		answer.Body = &bounded{answer.Body, maxMessage}
+	}
+	return answer, err
+}
+
+// bounded is an answer that fails where it is too long.
+type bounded struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer has more than %d bytes", maxMessage)
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// list asks for the tools, keeps how they describe themselves, and offers those that may be.
+func (l *link) list(ctx context.Context, session *mcp.ClientSession) error {
+	listed := map[string]*mcp.Tool{}
+	faults := map[string]string{}
+	err := within(ctx, connectTime, func(ctx context.Context) error {
+		count := 0
+		for tool, err := range session.Tools(ctx, nil) {
+			if err != nil {
+				return fmt.Errorf("list its tools: %w", err)
+			}
+			if count++; count > maxListed {
+				return fmt.Errorf("list its tools: there are more than %d", maxListed)
+			}
+			if listed[tool.Name] != nil {
+				faults[tool.Name] = "its server lists two of that name"
+			}
+			listed[tool.Name] = tool
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var changed []string
+	err = l.all.Store.Update(ctx, func(tx memory.Tx) error {
+		changed = nil
+		for _, name := range l.Tools {
+			if listed[name] == nil {
+				faults[name] = "its server does not have it"
+			}
+			if faults[name] != "" {
+				continue
+			}
+			now, err := lookOf(listed[name])
+			if err != nil {
+				faults[name] = err.Error()
+				continue
+			}
+			_, fresh, err := see(tx, l.Name, name, now)
+			if err != nil {
+				return err
+			}
+			if fresh {
+				changed = append(changed, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep how its tools describe themselves: %w", err)
+	}
+	l.mu.Lock()
+	l.faults = faults
+	l.mu.Unlock()
+	for name, fault := range faults {
+		if slices.Contains(l.Tools, name) {
+			l.all.Log.Warn("a tool of an MCP server is not offered", "server", l.Name, "tool", name, "why", fault)
+		}
+	}
+	if err := l.readPins(ctx); err != nil {
+		return err
+	}
+	l.all.offer()
+	for _, name := range changed {
+		l.all.Tell(fmt.Sprintf("The tool %s of the MCP server %s describes itself anew, and is not offered until somebody agrees: `nudge mcp agree %s` shows what it says and asks.", name, l.Name, l.Name))
+	}
+	return nil
+}
+
+func (l *link) readPins(ctx context.Context) error {
+	pins := map[string]pin{}
+	err := l.all.Store.View(ctx, func(tx memory.Tx) error {
+		clear(pins)
+		for _, name := range l.Tools {
+			p, found, err := getPin(tx, l.Name, name)
+			if err != nil {
+				return err
+			}
+			if found {
+				pins[name] = p
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		clear(pins)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pins = pins
+	return err
+}
+
+// known reports whether all tools were seen before.
+func (l *link) known() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pins) == len(l.Tools)
+}
+
+func (l *link) found(session *mcp.ClientSession) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session, l.down = session, ""
+	close(l.up)
+}
+
+// lost notes that there is no connection, and why if that is known.
+func (l *link) lost(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != nil {
+		l.session, l.up = nil, make(chan struct{})
+	}
+	if why != nil {
+		l.down = why.Error()
+	}
+}
