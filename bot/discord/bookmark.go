@@ -245,6 +245,38 @@ func (d *Discord) catchUp(ctx context.Context, in bot.Receiver, from bookmark) {
 	d.log.Warn("so much was said while there was no link that the rest of it is not read", "channel", from.last.channel)
 }
 
+// meet hears what people have said who wrote to the bot for the first time while there was no session. It goes from one to the next
+// slowly, as Discord does not like many direct messages to be opened, and stops when it says so.
+func (d *Discord) meet(ctx context.Context, in bot.Receiver) {
+	known := map[string]bool{}
+	for _, at := range d.bookmarks.all() {
+		known[at.about] = true
+	}
+	for _, user := range d.people {
+		about := aboutOf(user, "", "")
+		if !isID(user) || known[about] {
+			continue
+		}
+		channel, err := d.rooms.direct(ctx, user)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case limited(err), code(err) == codeOpenTooFast:
+			d.log.Warn("discord lets no more direct messages be opened to look for first words; the rest is looked for at the next start", "error", err)
+			return
+		case err != nil:
+			d.log.Debug("cannot look for somebody's first words", "person", personID(user), "error", err)
+		default:
+			at := bookmark{about, message{channel, idAt(time.Now().Add(-heardFor))}}
+			d.bookmarks.move(at)
+			d.lanes.Do(channel, func() { d.catchUp(ctx, in, at) })
+		}
+		if sleep(ctx, d.timing.Meet) != nil {
+			return
+		}
+	}
+}
+
 // missed is what was said in a channel after a message, a page of it, oldest first. It is asked for until there is an answer;
 // the error is one that stays.
 func (d *Discord) missed(ctx context.Context, channel, after string) (missed []said, err error) {

@@ -81,6 +81,41 @@ func TestWhatWasSaidMeanwhileIsHeard(t *testing.T) {
 	}
 }
 
+// TestFirstWordsAreHeard has people write for the first time while no program runs, and somebody who is in no server.
+func TestFirstWordsAreHeard(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk)
+	h.server.Say(ann, discordtest.DM(ann), "is anybody there?")
+	h.server.Say(eve, discordtest.DM(eve), "let me in")
+	h.discord.people = []string{"404", "no id", ann, bob}
+	h.begin()
+	h.hears("is anybody there?")
+	if got := h.ear.last(); got.Address != home || got.From.ID != "discord:"+ann {
+		t.Errorf("it is %+v", got)
+	}
+	h.await("Bob is known", func() bool { return len(h.discord.bookmarks.all()) == 2 })
+	opened := len(h.server.Calls("dm.open"))
+	h.server.Op(9, false)
+	h.server.Say(bob, discordtest.DM(bob), "and me")
+	h.hears("is anybody there?", "and me")
+	h.await("everybody was looked for", func() bool { return h.server.Identifies() == 2 })
+	if n := len(h.server.Calls("dm.open")) - opened; n > 1 { // of the one whom Discord does not know
+		t.Errorf("%d more direct messages were opened", n)
+	}
+}
+
+// TestFirstWordsOfTooMany lets Discord refuse to open any more direct messages.
+func TestFirstWordsOfTooMany(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk)
+	h.server.Fail("dm.open", discordtest.Fault{Status: 400, Code: codeOpenTooFast})
+	h.discord.people = []string{ann, bob, eve}
+	h.begin()
+	dm(h, "hello")
+	h.hears("hello")
+	if n := len(h.server.Calls("dm.open")); n != 1 {
+		t.Errorf("%d were opened", n)
+	}
+}
+
 // TestCatchingUpGoesOn lets Discord be out of order while it is asked for what was missed, and refuse one channel for good.
 func TestCatchingUpGoesOn(t *testing.T) {
 	h := listen(t, discordtest.Options{}, brisk).begin()

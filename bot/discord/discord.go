@@ -45,6 +45,9 @@ type Config struct {
 	// it must be no secret. It may be empty.
 	TokenFrom string
 	APIURL    string // instead of https://discord.com/api
+	// People are the ids of those who may write to the bot first, as far as they are known. Discord does not tell of direct messages
+	// that were begun while there was no session, so these are looked for.
+	People []string
 	// Alarm, if set, is called when somebody has to mend the app or its token before anything is heard or said again, once for
 	// each time that this happens. It may be called concurrently.
 	Alarm  func(text string)
@@ -69,6 +72,7 @@ type Timing struct {
 	Typing   time.Duration // between two signs that something is written, which Discord shows for ten seconds; 8 s
 	Rest     time.Duration // in which nobody is written to who takes no messages; 1 h
 	Ask      time.Duration // after an answer, before its person is asked for their time zone; 2 s
+	Meet     time.Duration // between two people in whose direct messages first words are looked for; 1 s
 	Keep     time.Duration // between two times at which it is kept how far was heard; 1 s
 	// Openings are the waits before links are opened: the first one, the second and so on, the last of them for all that follow.
 	// A link that lived for the last of them begins the row anew. 0, 1, 2, 5, 10, 20, 30, 60 s.
@@ -94,6 +98,7 @@ func (t Timing) withDefaults() Timing {
 		{&t.Typing, 8 * time.Second},
 		{&t.Rest, time.Hour},
 		{&t.Ask, 2 * time.Second},
+		{&t.Meet, time.Second},
 		{&t.Keep, time.Second},
 	} {
 		if *d.field <= 0 {
@@ -121,6 +126,7 @@ type Discord struct {
 	link      *link
 	rooms     *rooms
 	bookmarks *bookmarks
+	people    []string
 	ledger    *ledger
 	progress  *progress
 	lanes     bot.Lanes
@@ -168,7 +174,7 @@ func New(c Config) (*Discord, error) {
 	}
 	timing := c.Timing.withDefaults()
 	d := &Discord{
-		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(),
+		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(), people: c.People,
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
 		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), pointed: bot.NewRecent[said](200), stopped: bot.NewRecent[bool](200),
 		deaf: bot.NewRecent[time.Time](1000), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
@@ -324,6 +330,7 @@ func (d *Discord) ready(ctx context.Context, in bot.Receiver, data json.RawMessa
 	for _, at := range d.bookmarks.all() {
 		d.lanes.Do(at.last.channel, func() { d.catchUp(ctx, in, at) })
 	}
+	d.lanes.Do("first words", func() { d.meet(ctx, in) })
 }
 
 // take gives an event to the receiver until that has taken it: Discord would not deliver it again. The error is that of a

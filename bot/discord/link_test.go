@@ -1,11 +1,14 @@
 package discord
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nudge/bot/bottest/discordtest"
@@ -192,15 +195,65 @@ func TestBeatOnDemand(t *testing.T) {
 
 // TestLateBeat lets no beat be answered while events come all the time: such a link is alive.
 func TestLateBeat(t *testing.T) {
-	h := listen(t, discordtest.Options{Beat: 100 * time.Millisecond}, brisk).begin()
+	h := listen(t, discordtest.Options{Beat: 200 * time.Millisecond}, brisk).begin()
+	h.server.Unanswered(true)
 	links := h.server.Links()
-	for range 10 {
+	for range 4 {
+		beats := h.server.Beats()
 		h.server.Dispatch("GUILD_CREATE", map[string]any{"id": "1"})
-		time.Sleep(30 * time.Millisecond)
+		h.await("there is another beat", func() bool { return h.server.Beats() > beats })
 	}
 	if n := h.server.Links(); n != links {
 		t.Errorf("there were %d links", n)
 	}
+}
+
+// TestOpeningsGetRarer lets Discord be out of order for an hour: it is asked at once, and then more and more rarely.
+func TestOpeningsGetRarer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		var asked []time.Duration
+		began := time.Now()
+		l := &link{log: slog.New(slog.DiscardHandler), timing: Timing{}.withDefaults(), alarm: func(string) {}}
+		l.ask = func(context.Context) (gateway, error) {
+			asked = append(asked, time.Since(began))
+			return gateway{}, &brokenError{"503"}
+		}
+		if err := l.run(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		want := []time.Duration{0, 1, 3, 8, 18, 38, 68, 128, 188}
+		for i, at := range want {
+			if asked[i] != at*time.Second {
+				t.Errorf("it was asked at %v, want %v seconds", asked[:len(want)], want)
+				break
+			}
+		}
+		if n := len(asked); n > 66 {
+			t.Errorf("it was asked %d times in an hour", n)
+		}
+	})
+}
+
+// TestSessionsAreBegunApart begins two sessions at once: the second waits, and so does one that is one too many for the day.
+func TestSessionsAreBegunApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alarms := 0
+		l := &link{log: slog.New(slog.DiscardHandler), timing: Timing{}.withDefaults(), alarm: func(string) { alarms++ }}
+		began := time.Now()
+		var at []time.Duration
+		for range 901 {
+			if err := l.budget(t.Context(), gateway{}); err != nil {
+				t.Fatal(err)
+			}
+			l.identifies = append(l.identifies, time.Now())
+			at = append(at, time.Since(began))
+		}
+		if at[1] != 5*time.Second || at[899] != 899*5*time.Second || at[900] != 24*time.Hour || alarms != 1 {
+			t.Errorf("they began at %v, %v and %v, with %d alarms", at[1], at[899], at[900], alarms)
+		}
+	})
 }
 
 // TestOrder has many messages come at once, some of them again.

@@ -28,7 +28,7 @@ const (
 
 // brisk lets tests wait for nothing but the machine.
 var brisk = Timing{
-	Timeout: 20 * time.Second, Identify: time.Nanosecond, Invalid: time.Millisecond, Again: time.Millisecond, Edit: time.Millisecond, Keep: time.Millisecond, Ask: time.Hour,
+	Timeout: 20 * time.Second, Identify: time.Nanosecond, Invalid: time.Millisecond, Again: time.Millisecond, Edit: time.Millisecond, Keep: time.Millisecond, Ask: time.Hour, Meet: time.Millisecond,
 	Typing: time.Minute, Openings: []time.Duration{time.Millisecond},
 }
 

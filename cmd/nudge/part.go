@@ -215,13 +215,24 @@ func makeDiscord(c config.Config, log *slog.Logger, into *parts) (say string, er
 		return "", fmt.Errorf("discord.token_env: %w", err)
 	}
 	adapter, err := discord.New(discord.Config{
-		Token: token, TokenFrom: c.Discord.TokenEnv, APIURL: c.Discord.APIURL, Alarm: into.alarms.raise, Log: log,
+		Token: token, TokenFrom: c.Discord.TokenEnv, APIURL: c.Discord.APIURL, People: usersOf(c.Access.Allow, "discord:"),
+		Alarm: into.alarms.raise, Log: log,
 	})
 	if err != nil {
 		return "", err
 	}
 	into.discord = adapter
 	return "the token is there; Discord was not asked", nil
+}
+
+// usersOf are the people of a platform who are let in by their very ids, without what stands before them.
+func usersOf(allow []string, prefix string) (users []string) {
+	for _, id := range allow {
+		if user, ofIt := strings.CutPrefix(id, prefix); ofIt && !strings.HasSuffix(user, "*") {
+			users = append(users, user)
+		}
+	}
+	return users
 }
 
 func makeWeb(c config.Config, _ *slog.Logger, into *parts) (say string, err error) {

@@ -332,7 +332,9 @@ func TestDiscordWhileNothingRuns(t *testing.T) {
 	d.told(thread, "later-1.md")
 	d.ended(syscall.SIGKILL)
 	d.discord.Say(discordAnn, dm, "write last.md saying 4")
+	d.discord.Say(discordOlga, discordtest.DM(discordOlga), "write first.md saying 5") // she has never written before
 	d.start()
+	d.told(discordtest.DM(discordOlga), "first.md")
 	d.told(dm, "last.md")
 	d.discord.Say(discordAnn, dm, "read one.md")
 	d.told(dm, "1")

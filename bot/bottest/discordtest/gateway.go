@@ -18,6 +18,7 @@ type gateway struct {
 	newest     *session
 	next       []Greeting
 	silent     bool
+	unanswered bool // beats get no answer
 	identifies int
 	resumes    int
 	remaining  int // sessions that may be begun today; 0 for a thousand
@@ -70,6 +71,13 @@ func (s *Server) Silence(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link.silent = silent
+}
+
+// Unanswered lets no beat be answered while all else goes on, or each.
+func (s *Server) Unanswered(unanswered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link.unanswered = unanswered
 }
 
 // Linked reports whether a session has a link.
@@ -288,7 +296,7 @@ func (s *Server) heard(c *conn, g Greeting, data []byte, resuming bool) {
 	switch f.Op {
 	case 1:
 		s.link.beats++
-		if !g.Mute && !g.Hush && !s.link.silent {
+		if !g.Mute && !g.Hush && !s.link.silent && !s.link.unanswered {
 			c.send(map[string]any{"op": 11})
 		}
 	case 2:
