@@ -159,6 +159,9 @@ func (s *state) apply(e entry, at time.Time) {
 				t.hidden, t.altered, t.said = nil, false, nil
 				t.recalled = t.recalled || e.Notes
 				s.append(e.Tail, e.Plan)
+				if e.Notes {
+					s.marksLast(compact.Origin{Private: true}) // notes of strangers' text are not among those that ride
+				}
 			}
 		}
 	case *steerEntry:
@@ -457,10 +460,18 @@ func (s *state) append(tail string, plan bool) {
 	s.bytes += len(tail) + 2
 	s.planned = s.planned || plan
 	if plan {
-		mark := &s.marks[len(s.marks)-1]
-		mark.Origin = mark.Origin.With(s.planOrigin)
-		s.origin = s.origin.With(s.planOrigin)
+		s.marksLast(s.planOrigin)
 	}
+}
+
+// marksLast notes that something of an origin was put at the end of the view's last message.
+func (s *state) marksLast(o compact.Origin) {
+	if len(s.marks) == 0 {
+		return
+	}
+	last := &s.marks[len(s.marks)-1]
+	last.Origin = last.Origin.With(o)
+	s.origin = s.origin.With(o)
 }
 
 // open finds a call of the batch that has no result.

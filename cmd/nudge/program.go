@@ -187,11 +187,19 @@ func policies(c map[string]string) map[string]agent.Policy {
 // tools are those that the model may be offered.
 func (p *program) tools() ([]agent.Tool, error) {
 	dirs := p.dirs()
-	tools := workspace.Tools(workspace.Config{Dirs: dirs, Saved: p.saved, Attached: p.attached})
+	files := workspace.Config{Dirs: dirs, Saved: p.saved, Attached: p.attached, Store: p.store}
+	tools := workspace.Tools(files)
 	if len(p.config.Commands) > 0 {
 		run, err := command.New(p.config.Presets(), dirs.Path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.config.File, err)
+		}
+		// A program may show what is in any file.
+		labels := run.LabelsOf
+		run.LabelsOf = func(in agent.Invocation) agent.Labels {
+			of := labels(in)
+			of.Outside = files.Outside(in.Person.ID, "")
+			return of
 		}
 		tools = append(tools, run)
 	}

@@ -170,13 +170,18 @@ func TestPolicyEffectAndDigestAreThePresets(t *testing.T) {
 	}
 	changed := slices.Clone(presets)
 	changed[0].Run = []string{"df", "-i"}
-	other, err := New(changed, nil)
+	other, err := New(changed, func(agent.PersonID) (string, error) { return s.dir, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	disk, where := s.invocation(t, args{"name": "disk"}), s.invocation(t, args{"name": "where"})
 	if s.tool.Digest(disk) == other.Digest(disk) || s.tool.Digest(where) != other.Digest(where) || s.tool.Digest(disk) == s.tool.Digest(where) {
 		t.Error("the digest does not stand for the preset")
+	}
+	for _, in := range []agent.Invocation{disk, where} {
+		if labels := s.tool.LabelsOf(in); !labels.Private || labels.WayOut != (s.tool.EffectOf(in) != agent.Read) {
+			t.Errorf("%s is labelled %+v", in.Arguments, labels)
+		}
 	}
 	if s.tool.Timeout <= time.Hour {
 		t.Errorf("the tool's time-out %v comes before that of a command", s.tool.Timeout)
@@ -288,4 +293,31 @@ func prepareAll(t *rapid.T) map[string]prepared {
 		all[p.Name] = p
 	}
 	return all
+}
+
+// An approval, and a rule, is about the script as it was: of a file in the workspace that a command's arguments name, the
+// content counts.
+func TestDigestKnowsTheFilesThatACommandRuns(t *testing.T) {
+	dir := t.TempDir()
+	tool, err := New([]Preset{
+		{Name: "deploy", Run: []string{"sh", "./deploy.sh", "--with=notes.md", "{where}"}, Parameters: map[string]Parameter{"where": {}}, Effect: agent.Effectful, Policy: agent.PolicyAsk},
+	}, func(agent.PersonID) (string, error) { return dir, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: json.RawMessage(`{"name":"deploy","where":"there"}`)}
+	seen := map[string]string{tool.Digest(in): "nothing there"}
+	for _, c := range []struct{ file, content string }{{"deploy.sh", "echo hello"}, {"deploy.sh", "rm -rf ."}, {"notes.md", "a"}, {"notes.md", "b"}, {"there", "c"}} {
+		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		digest := tool.Digest(in)
+		if before, same := seen[digest]; same {
+			t.Errorf("with %s %q the digest is that with %s", c.file, c.content, before)
+		}
+		if again := tool.Digest(in); again != digest {
+			t.Errorf("with %s %q the digest changes by itself", c.file, c.content)
+		}
+		seen[digest] = c.file + " " + c.content
+	}
 }

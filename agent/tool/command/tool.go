@@ -2,11 +2,14 @@ package command
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/tool/workspace"
 	"nudge/schedule/process"
 )
 
@@ -65,6 +69,7 @@ func New(presets []Preset, dir func(agent.PersonID) (string, error)) (agent.Tool
 		Run:      r.run,
 		Judge:    r.judge,
 		EffectOf: r.effect,
+		LabelsOf: r.labels,
 		Digest:   r.digest,
 	}, nil
 }
@@ -167,13 +172,42 @@ func (r runner) effect(in agent.Invocation) agent.Effect {
 	return p.Effect
 }
 
-// digest changes with the preset, so that an approval given before the config was changed is not good after.
+// labels of a call: a program can read what is in the workspace, and one that changes something may send it anywhere.
+func (r runner) labels(in agent.Invocation) agent.Labels {
+	return agent.Labels{Private: true, WayOut: r.effect(in) != agent.Read}
+}
+
+// digest changes with the preset and with every file of the workspace that its arguments name, so that an approval given
+// before the config or a script was changed is not good after. What cannot be read gets a digest of its own each time.
 func (r runner) digest(in agent.Invocation) string {
-	p, _, err := r.read(in)
+	p, argv, err := r.read(in)
 	if err != nil {
 		return "none"
 	}
-	return p.digest
+	parts := []string{p.digest}
+	dir, err := r.dir(in.Person.ID)
+	if err != nil {
+		return "unknown:" + rand.Text()
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "unknown:" + rand.Text()
+	}
+	defer root.Close()
+	for _, part := range argv {
+		_, value, _ := strings.Cut(part, "=") // as in --file=notes.md
+		for _, name := range []string{part, value} {
+			if !filepath.IsLocal(name) {
+				continue
+			}
+			print, err := workspace.Fingerprint(root, filepath.ToSlash(filepath.Clean(name)))
+			if err != nil {
+				print = "unknown:" + rand.Text()
+			}
+			parts = append(parts, print)
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // maxOutput is how many bytes of what a command writes are kept, which is as much as the agent saves of one result with

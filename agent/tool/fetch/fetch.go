@@ -101,5 +101,6 @@ func (f *fetcher) judge(in agent.Invocation) (agent.Policy, string, error) {
 // labels of a call: what an address asks for can tell its host anything, unless somebody else than the model chose it.
 func (f *fetcher) labels(in agent.Invocation) agent.Labels {
 	to, err := f.read(in)
-	return agent.Labels{Outside: true, WayOut: err != nil || !listedIn(f.Hosts, to.url)}
+	chosen := err == nil && (listedIn(f.Hosts, to.url) || in.Given != nil && in.Given(to.url.String()))
+	return agent.Labels{Outside: true, WayOut: !chosen}
 }

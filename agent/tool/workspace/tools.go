@@ -11,6 +11,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/secret"
+	"nudge/memory"
 )
 
 // Bounds of what one call reads, writes and lists.
@@ -36,15 +37,17 @@ type Config struct {
 	// Attached opens a file by its id, among those that were attached in one session. It may be called concurrently. The
 	// model reads its error. Nil means that none is to be had.
 	Attached func(ctx context.Context, session, id string) (*agent.Content, error)
+	// Store keeps which files strangers' text may be in. Nil means that it is not kept, and that no file of the folders counts.
+	Store memory.Store
 }
 
 // Tools makes the tools for the people's folders. The policy of a call depends on what is there when it is judged,
 // and its digest on the content: judge it again, and compare the digest, right before it runs.
 func Tools(c Config) []agent.Tool {
-	return []agent.Tool{listFiles(c.Dirs), c.readFile(), writeFile(c.Dirs), deleteFile(c.Dirs)}
+	return []agent.Tool{c.listFiles(), c.readFile(), c.writeFile(), deleteFile(c.Dirs)}
 }
 
-func listFiles(dirs Dirs) agent.Tool {
+func (c Config) listFiles() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "list_files",
@@ -56,7 +59,11 @@ func listFiles(dirs Dirs) agent.Tool {
 			Labels: agent.Labels{Private: true},
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-			return within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return list(ctx, root, name) })
+			return within(c.Dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return list(ctx, root, name) })
+		},
+		// Names are words as well.
+		LabelsOf: func(in agent.Invocation) agent.Labels {
+			return agent.Labels{Private: true, Outside: c.Outside(in.Person.ID, "")}
 		},
 	}
 }
@@ -98,16 +105,26 @@ func (c Config) readFile() agent.Tool {
 		},
 		// Who attached a file need not have written it.
 		LabelsOf: func(in agent.Invocation) agent.Labels {
-			var arguments pathArguments
-			err := in.Decode(&arguments)
-			saved, isSaved := strings.CutPrefix(arguments.Path, agent.SavedPrefix)
-			outside := err != nil || strings.HasPrefix(arguments.Path, agent.FilePrefix) || isSaved && agent.SavedOutside(saved)
-			return agent.Labels{Private: true, Outside: outside}
+			return agent.Labels{Private: true, Outside: c.readsOutside(in)}
 		},
 	}
 }
 
-func writeFile(dirs Dirs) agent.Tool {
+// readsOutside reports whether a call of read_file reads what strangers may have written.
+func (c Config) readsOutside(in agent.Invocation) bool {
+	var arguments pathArguments
+	if err := in.Decode(&arguments); err != nil {
+		return true
+	}
+	if saved, ok := strings.CutPrefix(arguments.Path, agent.SavedPrefix); ok {
+		return agent.SavedOutside(saved)
+	}
+	name, err := cleanedFile(arguments.Path)
+	return strings.HasPrefix(arguments.Path, agent.FilePrefix) || err == nil && c.Outside(in.Person.ID, name)
+}
+
+func (c Config) writeFile() agent.Tool {
+	dirs := c.Dirs
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "write_file",
@@ -126,7 +143,18 @@ func writeFile(dirs Dirs) agent.Tool {
 			if err := in.Decode(&with); err != nil {
 				return agent.Result{}, err
 			}
-			return within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return write(ctx, root, name, with.Content) })
+			var path string
+			result, err := within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
+				if err := c.noteOutside(ctx, in, name); err != nil {
+					return "", err
+				}
+				path = name
+				return write(ctx, root, name, with.Content)
+			})
+			if err == nil {
+				result.Commit = c.forgetOutside(in, path)
+			}
+			return result, err
 		},
 		Judge: func(in agent.Invocation) (policy agent.Policy, name string, err error) {
 			_, err = within(dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {

@@ -191,15 +191,16 @@ func removeLeftovers(ctx context.Context, root *os.Root, name string) error {
 // digestOf stands for what is at the path of a call. What cannot be read gets a digest of its own each time, so
 // that no approval is ever good for it.
 func digestOf(dirs Dirs, in agent.Invocation) string {
-	result, err := within(dirs, in, cleaned, contentDigest)
+	result, err := within(dirs, in, cleaned, Fingerprint)
 	if err != nil {
 		return "unknown:" + rand.Text()
 	}
 	return result.Text
 }
 
-// contentDigest says what is at a path and, for a file, a hash of its content.
-func contentDigest(root *os.Root, name string) (string, error) {
+// Fingerprint says what is at a path of a folder and, for a file of at most 64 MiB, a hash of its content; for a larger one
+// its size and time of change. What is neither file, folder nor link is told by its kind. The error may hold a path.
+func Fingerprint(root *os.Root, name string) (string, error) {
 	info, err := root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,0 +1,75 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"nudge/agent"
+	"nudge/memory"
+)
+
+// A file that is written while text of strangers is before the model may hold that text, and be read in a conversation that
+// knows nothing of where it came from. So it is kept which files those are, until they are written without.
+
+// tableOutside has a row for each such file: its folder, a slash, and its path in small letters, since there are file
+// systems on which case does not count.
+const tableOutside = "outside file"
+
+// outsideKey names the row of a file; "" for path is the beginning of those of its folder.
+func (d Dirs) outsideKey(person agent.PersonID, path string) string {
+	folder := "shared"
+	if !d.Shared {
+		folder = folderName(person)
+	}
+	return folder + "/" + strings.ToLower(path)
+}
+
+// Outside reports whether a file of a person's folder was written while text of strangers was before the model; for "" as
+// the path, whether any was. Where that cannot be told it is taken for so.
+func (c Config) Outside(person agent.PersonID, path string) bool {
+	if c.Store == nil {
+		return false
+	}
+	found := false
+	err := c.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		found = false
+		if path != "" {
+			_, found, err = tx.Table(tableOutside).Get(c.Dirs.outsideKey(person, path))
+			return err
+		}
+		return tx.Table(tableOutside).Scan(c.Dirs.outsideKey(person, ""), func(string, []byte) error {
+			found = true
+			return memory.ErrStop
+		})
+	})
+	return found || err != nil
+}
+
+// noteOutside keeps, before a call writes to a file, that strangers' text may be in it.
+func (c Config) noteOutside(ctx context.Context, in agent.Invocation, path string) error {
+	if c.Store == nil || !in.Tainted {
+		return nil
+	}
+	err := c.Store.Update(ctx, func(tx memory.Tx) error {
+		return tx.Table(tableOutside).Put(c.Dirs.outsideKey(in.Person.ID, path), nil)
+	})
+	if err != nil {
+		return errors.New("the file cannot be written now") // the store's words are not for the model
+	}
+	return nil
+}
+
+// forgetOutside takes that back with the result of a call that wrote a file anew, with nothing of strangers before it.
+func (c Config) forgetOutside(in agent.Invocation, path string) func(tx memory.Tx) error {
+	if c.Store == nil || in.Tainted || !c.Outside(in.Person.ID, path) {
+		return nil
+	}
+	return func(tx memory.Tx) error {
+		if err := tx.Table(tableOutside).Delete(c.Dirs.outsideKey(in.Person.ID, path)); err != nil {
+			return fmt.Errorf("note that %q holds nothing of strangers: %w", path, err)
+		}
+		return nil
+	}
+}

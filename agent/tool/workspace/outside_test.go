@@ -1,0 +1,66 @@
+package workspace
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"nudge/agent"
+	"nudge/memory"
+	"nudge/memory/bolt"
+)
+
+// What is written while text of strangers is before the model is outside text for whoever reads it, until it is written anew.
+func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
+	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	d := newDesk(t)
+	for _, tool := range Tools(Config{Dirs: d.dirs, Store: store}) {
+		d.tools[tool.Name] = tool
+	}
+	write := func(p agent.PersonID, path string, tainted bool) {
+		t.Helper()
+		in := d.invocation("write_file", p, map[string]any{"path": path, "content": "x"})
+		in.Tainted = tainted
+		result, err := d.tools["write_file"].Run(context.Background(), in)
+		if err == nil && result.Commit != nil {
+			err = store.Update(context.Background(), func(tx memory.Tx) error { return result.Commit(tx) })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := func(tool string, p agent.PersonID, path string) bool {
+		return d.tools[tool].LabelsOf(d.invocation(tool, p, map[string]any{"path": path})).Outside
+	}
+	const bob = agent.PersonID("slack:T1:UBOB")
+	write(ann, "own.md", false)
+	write(ann, "a/page.md", true)
+	for _, c := range []struct {
+		tool string
+		who  agent.PersonID
+		path string
+		want bool
+	}{
+		{"read_file", ann, "a/page.md", true}, {"read_file", ann, "./a//Page.md", true}, {"read_file", ann, "own.md", false}, {"read_file", bob, "a/page.md", false},
+		{"list_files", ann, ".", true}, {"list_files", bob, ".", false}, {"read_file", ann, "file:F1", true}, {"read_file", ann, "result:0abc", true}, {"read_file", ann, "result:abc", false},
+	} {
+		if got := outside(c.tool, c.who, c.path); got != c.want {
+			t.Errorf("%s of %s for %s is outside text: %v", c.tool, c.path, c.who, got)
+		}
+	}
+	write(ann, "a/page.md", false)
+	if outside("read_file", ann, "a/page.md") || outside("list_files", ann, ".") {
+		t.Error("it still counts after it was written anew")
+	}
+	write(ann, "own.md", true)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !outside("read_file", ann, "own.md") || !outside("read_file", ann, "other.md") {
+		t.Error("where the store does not say, it does not count")
+	}
+}
