@@ -38,6 +38,7 @@ const (
 	kindHook       = "hook_ruled"
 	kindCheckpoint = "checkpoint"
 	kindStopped    = "run_stopped"
+	kindRemoved    = "removed" // stood for a checkpoint that had somebody's words in it; passed over like a kind of a newer version
 )
 
 // entry is what one line of the journal says. Each kind has its struct, which is the line's JSON.

@@ -23,7 +23,7 @@ type Erased struct {
 
 // EraseSession removes a session within a transaction, from every place where the agent keeps something of it: journal,
 // inbox, outbox, cards with their time-outs and the rules saved with them, turns, the rows that a start looks at, saved
-// results. What was spent and what is known of its person stay. A session of which there is nothing is no error.
+// results. What was spent and what is known of its person stay, and the audit keeps who decided what, without a word. A session of which there is nothing is no error.
 //
 // No agent may run on the store; where one does, [Agent.Erase] is the way.
 func EraseSession(tx memory.Tx, session string) (Erased, error) {
@@ -158,13 +158,16 @@ type erasure struct {
 }
 
 func (e *erasure) all() (Erased, error) {
-	for _, step := range []func() error{e.cards, e.timers, e.turns, e.rows, e.parcels, e.rest} {
+	for _, step := range []func() error{e.audit, e.cards, e.timers, e.turns, e.rows, e.parcels, e.rest} {
 		if err := step(); err != nil {
 			return Erased{}, fmt.Errorf("remove session %s: %w", e.session, err)
 		}
 	}
 	return e.removed, nil
 }
+
+// audit keeps who decided what, without a word of it.
+func (e *erasure) audit() error { return keepAudit(e.tx, e.session) }
 
 // cards go by the table that says whose they are, so that a journal that cannot be read is no hindrance.
 func (e *erasure) cards() (err error) {

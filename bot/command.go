@@ -49,6 +49,7 @@ func chatCommands() []chatCommand {
 		{"snooze", "[1h|4h|tomorrow|off] [NAME]", "keeps everything, or one heartbeat, from speaking to you for a while", (*Hub).snooze},
 		{"zone", "[NAME]", "says which time zone you are in, or sets it, as in Europe/Berlin", (*Hub).zone},
 		{"link", "[new|CODE|remove ACCOUNT]", "makes several accounts of yours one person, or says which are", (*Hub).link},
+		{"forget-me", "", "removes all that I keep of you, once you have said so twice", (*Hub).forgetMe},
 		{"status", "", "says what is going on here", (*Hub).status},
 		{"usage", "", "says what you have spent today", (*Hub).usage},
 		{"model", "", "says which model answers", func(h *Hub, ctx context.Context, e Event, _ string) (Admission, error) {

@@ -45,7 +45,7 @@ func TestHelpNamesEveryCommand(t *testing.T) {
 	help := s.answered(f, "/help")
 	for _, name := range []string{
 		"help", "stop", "stop all", "go on", "approve", "deny", "edit", "answer", "approvals", "new", "sessions", "resume", "export", "diary", "remember", "forget", "heartbeats",
-		"useful", "less", "snooze", "link", "status", "usage", "model",
+		"useful", "less", "snooze", "link", "forget-me", "status", "usage", "model",
 	} {
 		if !strings.Contains(help, "\n/"+name+" ") {
 			t.Errorf("help does not name /%s", name)

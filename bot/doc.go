@@ -5,7 +5,7 @@
 // the adapter that serves its conversation has said it, in order for each conversation (outgoing.go). Before a try it is
 // noted as being sent, so that after a crash it is known to be in doubt, and said again only so that nobody takes it for
 // new (delivery.go); what cannot be said is kept as a [DeadLetter]. Chat commands are answered here (command.go), so is
-// what people say of notify cards (feedback.go), and by which accounts they are one person (link.go). Cards of the hub's own,
+// what people say of notify cards (feedback.go), by which accounts they are one person (link.go) and that they want to be forgotten (forget.go). Cards of the hub's own,
 // for which no turn waits, are requests (request.go). What a card says (card.go) and what a person sees of their own at a
 // glance (overview.go) are made here, so that no platform shows another text than the others.
 //

@@ -17,6 +17,7 @@ import (
 	"nudge/bot"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/diary"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -101,6 +102,7 @@ type stage struct {
 	hub    *bot.Hub
 	agent  *agent.Agent
 	model  *agenttest.Model
+	diary  *diary.Diary
 	stop   context.CancelFunc
 	served chan error
 	keys   int
@@ -141,6 +143,7 @@ func serve(t *testing.T, store memory.Store, c bot.Config, adapters ...bot.Adapt
 	if c.Model == "" {
 		c.Model = "scripted"
 	}
+	s.diary = c.Diary
 	s.hub = bot.NewHub(c)
 	ag, err := agent.New(agent.Config{
 		Store: store, Model: s.model, Spec: agent.ModelSpec{MaxOutput: 1000}, Outgoing: s.hub.Outgoing, Live: s.hub.Live, Owners: c.Owners,

@@ -36,7 +36,9 @@ type Config struct {
 	Rescheduled func()
 	// Secrets are in nothing that is said. Nil hides none.
 	Secrets *secret.Redactor
-	Log     *slog.Logger
+	// Forget, if set, is called when somebody is to be forgotten; see [Oblivions]. It must not block.
+	Forget func()
+	Log    *slog.Logger
 }
 
 // Hub connects adapters with the agent. Its methods may be called concurrently.

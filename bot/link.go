@@ -36,6 +36,12 @@ const (
 	tableTries = "link_try"  // what was done and account → tries
 )
 
+// What is counted.
+const (
+	triedMaking = "made"
+	triedSaying = "said"
+)
+
 // linkCode is a code that was made and not said yet. What it is itself is not kept.
 type linkCode struct {
 	Of      agent.Person `json:"of"`
@@ -98,7 +104,7 @@ func (h *Hub) linked(tx memory.Tx, e Event) (agent.Kind, string, error) {
 
 // newCode makes a code, in place of one that was made before.
 func (h *Hub) newCode(tx memory.Tx, e Event) (agent.Kind, string, error) {
-	if ok, err := tryOnce(tx, "made", e.From.ID, mostCodes, e.at()); err != nil || !ok {
+	if ok, err := tryOnce(tx, triedMaking, e.From.ID, mostCodes, e.at()); err != nil || !ok {
 		return agent.Fault, "You have made many codes of late. Try again in an hour.", err
 	}
 	if err := dropCodes(tx, e.From.ID, e.at()); err != nil {
@@ -214,7 +220,7 @@ func (h *Hub) takeCode(tx memory.Tx, e Event, code string) (agent.Kind, string, 
 	if c.Of.ID == e.From.ID && found {
 		return agent.Fault, "This is the account that made the code. Say it with the other one.", nil
 	}
-	ok, err := tryOnce(tx, "tried", e.From.ID, mostWrong, e.at())
+	ok, err := tryOnce(tx, triedSaying, e.From.ID, mostWrong, e.at())
 	switch {
 	case err != nil:
 		return "", "", err
@@ -277,7 +283,7 @@ func (h *Hub) linkAgreed(tx memory.Tx, q request) (string, error) {
 		return "Nothing was joined.", nil
 	}
 	next := request{
-		Kind: toLinkB, Of: q.Of, With: q.With, Asked: q.Of.ID, About: "one person with " + string(q.With.ID), Choices: q.Choices,
+		Kind: toLinkBack, Of: q.Of, With: q.With, Asked: q.Of.ID, About: "one person with " + string(q.With.ID), Choices: q.Choices,
 		Text: "Your code was said. " + linkText(q.With), At: q.Decided, Expires: q.Decided.Add(codeFor),
 	}
 	return fmt.Sprintf("Now agree with %s as well, within %d minutes: I have asked there.", q.Of.ID, int(codeFor.Minutes())), next.ask(tx, q.Of.ID.Home())
@@ -295,7 +301,7 @@ func (h *Hub) linkDecided(tx memory.Tx, q request) (string, error) {
 	if fault, err := againstLink(tx, q); err != nil || fault != "" {
 		return fault, err
 	}
-	if err := joinPeople(tx, q); err != nil {
+	if err := h.joinPeople(tx, q); err != nil {
 		return "", err
 	}
 	text := "%s and this account are one person now: I remember what you tell me in either, and what I may spend and say unasked counts for both. %s parts them again."
@@ -304,7 +310,7 @@ func (h *Hub) linkDecided(tx memory.Tx, q request) (string, error) {
 }
 
 // joinPeople makes two accounts one person's in every room that keeps something by person.
-func joinPeople(tx memory.Tx, q request) error {
+func (h *Hub) joinPeople(tx memory.Tx, q request) error {
 	joined, err := schedule.Link(tx, string(q.Of.ID), string(q.With.ID), q.Decided)
 	if err != nil {
 		return err
@@ -313,8 +319,14 @@ func joinPeople(tx memory.Tx, q request) error {
 		if err := agent.JoinSpent(tx, was, joined.Person); err != nil {
 			return err
 		}
+		if h.Diary == nil {
+			continue
+		}
+		if _, err := h.Diary.Move(tx, was, joined.Person); err != nil {
+			return err
+		}
 	}
-	return agent.Record(tx, agent.Deed{At: q.Decided, Did: agent.DeedLinked, By: q.By, About: string(q.Of.ID), With: string(q.With.ID), Card: q.ID})
+	return agent.Record(tx, agent.AuditLine{At: q.Decided, Did: agent.DidLink, By: q.By, About: string(q.Of.ID), With: string(q.With.ID), Card: q.ID})
 }
 
 // unlink parts one of a person's accounts from the others.
@@ -335,7 +347,7 @@ func (h *Hub) unlink(tx memory.Tx, e Event, account string) (agent.Kind, string,
 		return agent.Fault, "This account is linked with no other.", nil
 	}
 	if err == nil {
-		err = agent.Record(tx, agent.Deed{At: e.at(), Did: agent.DeedUnlinked, By: e.From.ID, About: account})
+		err = agent.Record(tx, agent.AuditLine{At: e.at(), Did: agent.DidUnlink, By: e.From.ID, About: account})
 	}
 	if err != nil {
 		return "", "", err

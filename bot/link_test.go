@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/memory"
+	"nudge/memory/diary"
 	"nudge/memory/memorytest"
 	"nudge/schedule"
 )
@@ -307,5 +309,48 @@ func (s *stage) restsUnless(store *memorytest.Faulty) (crashed bool) {
 		return true
 	default:
 		return false
+	}
+}
+
+// What either account told is remembered of both, and stays with those that remain.
+func TestLinkedAccountsHaveOneDiary(t *testing.T) {
+	store, f := openStore(t), newFake()
+	s := serve(t, store, bot.Config{Allow: []string{"chat:*"}, Diary: diary.New(diary.Config{Store: store})}, f)
+	ctx := context.Background()
+	notes := func(who agent.Person) (texts []string) {
+		err := s.store.View(ctx, func(tx memory.Tx) error {
+			person, err := schedule.PersonOf(tx, string(who.ID))
+			if err != nil {
+				return err
+			}
+			all, err := diary.List(tx, diary.View{Person: person, Scope: diary.Private})
+			for _, n := range all {
+				texts = append(texts, n.Text)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	for who, text := range map[agent.PersonID]string{ann.ID: "likes tea", bob.ID: "has a boat"} {
+		if _, _, err := s.diary.Remember(ctx, string(who), diary.Note{Text: text, Scope: diary.Private}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.linkUp(f, ann, bob)
+	for _, who := range []agent.Person{ann, bob} {
+		if got := notes(who); !slices.Equal(got, []string{"has a boat", "likes tea"}) {
+			t.Errorf("of %s is remembered %q", who.ID, got)
+		}
+	}
+	s.says(f, ann, "/link remove chat:bob")
+	if got := notes(bob); got != nil {
+		t.Errorf("of the parted account is remembered %q", got)
+	}
+	if got := notes(ann); len(got) != 2 {
+		t.Errorf("of the account that stayed is remembered %q", got)
 	}
 }

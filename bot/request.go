@@ -37,8 +37,9 @@ type requestKind string
 
 // The kinds, each with what is done when it was decided: see [Hub.carryOut].
 const (
-	toLink  requestKind = "link"  // the other side has the code: shall the two be one person?
-	toLinkB requestKind = "link2" // that side has agreed: shall they, says who made the code
+	toLink     requestKind = "link"      // who said a code is asked whether the two accounts shall be one person
+	toLinkBack requestKind = "link_back" // and then who made it
+	toForget   requestKind = "forget"
 )
 
 // tableRequests keeps them: id → request. Those decided stay for a while, so that a late click gets a true answer.
@@ -181,7 +182,8 @@ func (h *Hub) weighRequest(tx memory.Tx, e Event) (*agent.Objection, error) {
 
 // decideRequest takes a decision about a request. What it leads to is one transaction with it.
 func (h *Hub) decideRequest(ctx context.Context, e Event) (Admission, error) {
-	return h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
+	forgets := false
+	admission, err := h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
 		against, err := h.weighRequest(tx, e)
 		if err != nil {
 			return agent.Reply{}, err
@@ -207,8 +209,13 @@ func (h *Hub) decideRequest(ctx context.Context, e Event) (Admission, error) {
 				return agent.Reply{}, err
 			}
 		}
+		forgets = q.Kind == toForget && q.Decision == agent.Approve
 		return e.alone(agent.Reply{Kind: agent.Notice, Text: text}), nil
 	})
+	if err == nil && forgets {
+		h.Forget()
+	}
+	return admission, err
 }
 
 // carryOut does what a decided request leads to, and says so to who decided.
@@ -216,8 +223,10 @@ func (h *Hub) carryOut(tx memory.Tx, q request) (text string, err error) {
 	switch q.Kind {
 	case toLink:
 		return h.linkAgreed(tx, q)
-	case toLinkB:
+	case toLinkBack:
 		return h.linkDecided(tx, q)
+	case toForget:
+		return h.forgetDecided(tx, q)
 	}
 	return "", fmt.Errorf("request %s wants %q, which this version does not know", q.ID, q.Kind)
 }

@@ -151,6 +151,7 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 	}
 	beside.Go(func() { p.sweep(ctx) })
 	beside.Go(func() { p.diary.Run(ctx) })
+	beside.Go(func() { p.keepForgetting(ctx) })
 	beside.Go(func() { p.servers.Run(ctx) })
 	p.servers.Settle(ctx, serverWait)
 	beside.Go(func() {
@@ -176,6 +177,7 @@ func (p *program) rest(ctx context.Context, person agent.PersonID) error {
 	if err := p.agent.WaitIdle(ctx, of(person)); err != nil {
 		return err
 	}
+	p.forgetAsked(ctx)
 	return p.hub.Drain(ctx, of(person))
 }
 

@@ -112,28 +112,35 @@ func unknownSession(err error) error {
 	return err
 }
 
-// printExport prints what is found in the data file, without the secrets of the config.
+// printExport prints what is found in the data file as one document, without the secrets of the config.
 func (a *app) printExport(ctx context.Context, args []string, find func(memory.Tx) (data any, text func() string, err error), format string) error {
-	var out bytes.Buffer
-	err := a.look(ctx, args, func(tx memory.Tx) error {
-		out.Reset()
+	return a.printFound(ctx, args, func(tx memory.Tx, out *bytes.Buffer) error {
 		data, text, err := find(tx)
 		if err != nil {
 			return err
 		}
+		if format == "text" {
+			_, err = fmt.Fprintln(out, strings.TrimRight(text(), "\n"))
+			return err
+		}
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(data)
+	})
+}
+
+// printFound prints what write makes of the data file, without the secrets of the config.
+func (a *app) printFound(ctx context.Context, args []string, write func(tx memory.Tx, out *bytes.Buffer) error) error {
+	var out bytes.Buffer
+	err := a.look(ctx, args, func(tx memory.Tx) error {
+		out.Reset()
 		token, _, err := tx.Table("setting").Get("web.token")
 		if err != nil {
 			return err
 		}
 		a.redactor().Add(string(token))
-		if format == "text" {
-			_, err = fmt.Fprintln(&out, strings.TrimRight(text(), "\n"))
-			return err
-		}
-		encoder := json.NewEncoder(&out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(data)
+		return write(tx, &out)
 	})
 	if err != nil {
 		return err
@@ -350,13 +357,18 @@ func (a *app) confirmErasure(ctx context.Context, store memory.Store, session st
 	if err != nil || yes {
 		return err
 	}
-	fmt.Fprintf(a.out, "Erase session %s for good? [y/N] ", session)
+	return a.confirm(fmt.Sprintf("Erase session %s for good? [y/N] ", session), "nothing was erased")
+}
+
+// confirm asks a question, and returns an error that says no unless it is answered with yes.
+func (a *app) confirm(question, no string) error {
+	fmt.Fprint(a.out, question)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return errors.New("nothing was erased")
+		return errors.New(no)
 	}
 	return nil
 }

@@ -104,6 +104,7 @@ func (a *app) command() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.dataDir, "data", "", "data directory (default: data_dir of the config, or nudge in the user's data directory)")
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log more")
 	root.AddCommand(a.serveCommand(), a.chatCommand(), a.initCommand(), a.doctorCommand(), a.traceCommand(), a.whyCommand(), a.simulateCommand(), a.sessionsCommand(), a.exportCommand(), a.diaryCommand(), a.mcpCommand(), a.manifestCommand(), a.readyCommand(), a.versionCommand(), a.scriptCommand())
+	root.AddCommand(a.forgetCommand(), a.auditCommand())
 	root.AddCommand(a.dataFileCommands()...)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root

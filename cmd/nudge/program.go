@@ -51,6 +51,9 @@ type program struct {
 	troubled bool // the processes before this one ended uncleanly too often: nothing is taken up
 	everyone bool // this process serves all people; otherwise those who are here, and others' sessions and heartbeats rest
 
+	forgetting sync.Mutex    // held while somebody is forgotten
+	forgotten  chan struct{} // there is somebody to forget
+
 	mu     sync.Mutex
 	here   map[agent.PersonID]int // who is here, in how many terminals
 	guests int                    // chats of other processes that talk through this one
@@ -89,7 +92,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(errors.Join(err, store.Close(), release()))
 	}
-	p := &program{release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}, secrets: secret.New(c.Secrets()...)}
+	p := &program{release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled, here: map[agent.PersonID]int{}, forgotten: make(chan struct{}, 1), secrets: secret.New(c.Secrets()...)}
 	p.left = sync.NewCond(&p.mu)
 	budget, err := c.Attention.Budget()
 	if err != nil {
@@ -99,7 +102,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	owners := people(c.Access.Owners)
 	p.diary = diary.New(diary.Config{Store: store, Embedder: made.embedder, MinScore: c.Diary.MinScore, Log: log})
 	p.hub = bot.NewHub(bot.Config{Store: store, Diary: p.diary, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log, Secrets: p.secrets,
-		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) },
+		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) }, Forget: p.toForget,
 	})
 	tools, err := p.tools()
 	if err == nil {

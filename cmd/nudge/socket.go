@@ -36,7 +36,7 @@ type remoteCommand struct {
 }
 
 // remoteCommands are those that are done for others. None of them can harm more than the person at this account can.
-var remoteCommands = []string{"chat", "trace", "why", "simulate", "sessions", "export", "diary", "mcp", "ready", "doctor", "check", "backup"}
+var remoteCommands = []string{"chat", "trace", "why", "simulate", "sessions", "export", "forget", "audit", "diary", "mcp", "ready", "doctor", "check", "backup"}
 
 const socketName = "nudge.sock"
 

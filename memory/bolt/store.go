@@ -18,6 +18,7 @@
 //
 // [Store.Backup] copies the file while it is used, [Restore] puts a copy in its place, and [Compact] gives back space
 // that deleting has left free; each checks what it made before it counts, and leaves a whole file wherever it ends.
+// [Store.Wipe] writes over that space instead, while the file is used, so that what was deleted cannot be read there.
 //
 // Inside the file each place of package memory and each table has a bucket. A session's journal has a bucket of its
 // own below the journal's: appending touches the end of that session's tree only, whatever its length. Names are
@@ -87,8 +88,9 @@ type Store struct {
 	headPages []byte // mapped once more
 	unmap     func() error
 
-	heads sync.Mutex // held where bbolt takes its lock of the heads; guards lost
-	lost  bool       // bbolt will never let go of that lock
+	heads   sync.Mutex         // held where bbolt takes its lock of the heads; guards lost and reading
+	lost    bool               // bbolt will never let go of that lock
+	reading map[*bbolt.Tx]bool // the reading transactions under way
 
 	writer writer
 	broken atomic.Pointer[error] // set once when the state of the file in memory is no longer known
@@ -144,6 +146,12 @@ func (s *Store) beginTx(writable bool) (b *bbolt.Tx, err error) {
 	s.lost = true // unless it returns
 	b, err = s.db.Begin(writable)
 	s.lost = false
+	if err == nil && !writable {
+		if s.reading == nil {
+			s.reading = map[*bbolt.Tx]bool{}
+		}
+		s.reading[b] = true
+	}
 	return b, err
 }
 
@@ -165,6 +173,7 @@ func (s *Store) touchHeads() (err error) {
 func (s *Store) endRead(b *bbolt.Tx) error {
 	s.heads.Lock()
 	defer s.heads.Unlock()
+	delete(s.reading, b)
 	if s.lost {
 		return nil
 	}

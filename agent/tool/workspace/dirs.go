@@ -106,3 +106,33 @@ func folderName(p agent.PersonID) string {
 	}
 	return name.String()
 }
+
+// Forget removes the person's folder with all files in it and returns how many those were; 0 when there is no folder, or one
+// is shared by everybody, which is left as it is.
+func (d Dirs) Forget(p agent.PersonID) (files int, err error) {
+	if d.Shared || p == "" {
+		return 0, nil
+	}
+	all, err := os.OpenRoot(d.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("remove the workspace of %s: %w", p, err)
+	}
+	defer all.Close()
+	name := folderName(p)
+	err = fs.WalkDir(all.FS(), name, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files++
+		}
+		return nil // what cannot be counted is removed all the same
+	})
+	if err == nil {
+		err = all.RemoveAll(name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("remove the workspace of %s: %w", p, err)
+	}
+	return files, nil
+}

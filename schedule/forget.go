@@ -1,0 +1,56 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"nudge/memory"
+)
+
+// ForgetHeartbeats removes the heartbeats that a person made in chat with any of the given accounts, and takes the accounts out
+// of those that others made. Those of the config are left as they are, and named: who wrote it there must take it out.
+func ForgetHeartbeats(tx memory.Tx, accounts ...string) (removed int, config []string, err error) {
+	all, err := List(tx)
+	if err != nil {
+		return 0, nil, err
+	}
+	theirs := func(id string) bool { return slices.Contains(accounts, id) }
+	for _, h := range all {
+		wakes := slices.ContainsFunc(h.For, theirs)
+		switch {
+		case theirs(h.By):
+			removed++
+			err = Remove(tx, h.Name)
+		case wakes && h.By == "" && h.Ended == "":
+			config = append(config, h.Name)
+		case wakes:
+			removed++
+			err = h.without(tx, theirs)
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("take %s out of heartbeat %s: %w", accounts[0], h.Name, err)
+		}
+	}
+	return removed, config, nil
+}
+
+// without takes people out of a heartbeat. One that wakes nobody else is removed.
+func (h Heartbeat) without(tx memory.Tx, theirs func(id string) bool) error {
+	h.For = slices.DeleteFunc(slices.Clone(h.For), theirs)
+	if len(h.For) == 0 {
+		return Remove(tx, h.Name)
+	}
+	state, err := loadState(tx, h.Name)
+	if err != nil {
+		return err
+	}
+	for _, zone := range state.Zones {
+		if zone != nil {
+			zone.Owed = slices.DeleteFunc(zone.Owed, theirs)
+		}
+	}
+	if err := state.save(tx, h.Name); err != nil {
+		return err
+	}
+	return h.put(tx)
+}
