@@ -157,9 +157,9 @@ func (s *state) apply(e entry, at time.Time) {
 			t.asked = e
 			if !e.Summary {
 				t.hidden, t.altered, t.said = nil, false, nil
-				t.recalled = t.recalled || e.Notes
 				s.append(e.Tail, e.Plan)
 				if e.Notes {
+					t.recalled = true
 					s.marksLast(compact.Origin{Private: true}) // notes of strangers' text are not among those that ride
 				}
 			}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"nudge/agent"
 	"nudge/memory"
+	"nudge/memory/diary"
 	"nudge/schedule"
 )
 
@@ -53,6 +55,11 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 	var o Overview
 	err = h.Store.View(ctx, func(tx memory.Tx) (err error) {
 		o = Overview{Served: true, Diary: noDiary}
+		if h.Diary != nil {
+			if o.Diary, err = h.ofDiary(tx, of); err != nil {
+				return err
+			}
+		}
 		if o.Spent, err = agent.SpentToday(tx, of); err != nil {
 			return err
 		}
@@ -76,6 +83,27 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 		return Overview{}, fmt.Errorf("look up what there is of %s: %w", of.ID, err)
 	}
 	return o, nil
+}
+
+// shownOfDiary is how many notes stand in an overview.
+const shownOfDiary = 5
+
+// ofDiary says how much is remembered of a person, and what was noted last.
+func (h *Hub) ofDiary(tx memory.Tx, of agent.Person) (string, error) {
+	e := Event{From: of, Address: of.ID.Home(), At: time.Now()}
+	v, err := h.diaryOf(tx, e)
+	if err != nil {
+		return "", err
+	}
+	all, err := diary.List(tx, v)
+	if err != nil || len(all) == 0 {
+		return nothingRemembered(e), err
+	}
+	lines := []string{counted(len(all), "note") + ". The newest:"}
+	for _, n := range all[:min(shownOfDiary, len(all))] {
+		lines = append(lines, noteLine(n, e, true))
+	}
+	return strings.Join(append(lines, h.word(e.Address, "diary")+" shows all."), "\n"), nil
 }
 
 func (h *Hub) beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {

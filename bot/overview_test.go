@@ -194,3 +194,20 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestOverviewOfTheDiary(t *testing.T) {
+	s, f := newDiaryStage(t)
+	if o := s.overview(ann, bot.Member); o.Diary != "Nothing is remembered of you." {
+		t.Errorf("of an empty diary it says %q", o.Diary)
+	}
+	for _, text := range []string{"I like tea", "my flat is in Bern"} {
+		s.answered(f, "/remember "+text)
+	}
+	o := s.overview(ann, bot.Member)
+	if !strings.HasPrefix(o.Diary, "2 notes. The newest:\n") || !strings.Contains(o.Diary, "my flat is in Bern\n") || !strings.HasSuffix(o.Diary, "/diary shows all.") {
+		t.Errorf("it says %q", o.Diary)
+	}
+	if o := s.overview(bob, bot.Member); strings.Contains(o.Diary, "tea") {
+		t.Errorf("Bob is shown %q", o.Diary)
+	}
+}

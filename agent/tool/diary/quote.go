@@ -40,11 +40,16 @@ func Line(h diary.Hit, at time.Time, zone string, limit int) string {
 	if h.Before != nil {
 		fmt.Fprintf(&b, "; before that, on %s: %s", h.Before.Said.In(where).Format(time.DateOnly), quote(h.Before.Text, limit))
 	}
-	if h.Origin.Outside {
+	if ofStrangers(h) {
 		b.WriteString("; written while text of strangers was in view")
 	}
 	if h.Stale(at) {
 		b.WriteString("; old: if it matters, ask whether it still holds")
 	}
 	return b.String()
+}
+
+// ofStrangers reports whether something that is told of a note was written while text of strangers was in view.
+func ofStrangers(h diary.Hit) bool {
+	return h.Origin.Outside || h.Before != nil && h.Before.Origin.Outside
 }
