@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"nudge/agent"
+	"nudge/memory/diary"
 )
 
 const chromiumPath = "/usr/bin/chromium"
@@ -415,6 +416,19 @@ func TestNarrowPage(t *testing.T) {
 	page.until("document.activeElement.id === 'side-open'")
 	page.scheme("dark")
 	page.shoot("13-narrow-dark")
+
+	if _, _, err := p.config.Diary.Remember(t.Context(), "web:me", diary.Note{Text: "A long note: " + wide, Scope: diary.Private}); err != nil {
+		t.Fatal(err)
+	}
+	page.press(".top", "☰")
+	page.press(".side", "Diary")
+	page.sees(".note-text", "A long note")
+	if over := eval[int](page, "document.getElementById('diary').scrollWidth - document.getElementById('diary').clientWidth"); over > 0 {
+		t.Errorf("the diary is %d pixels wider than its place", over)
+	}
+	page.shoot("14-narrow-diary")
+	page.do(chromedp.KeyEvent(kb.Escape))
+	page.until("!document.getElementById('diary').open")
 }
 
 // TestPageParts goes through what the first walk leaves out: plans, questions, heartbeats, other sessions, and a server
