@@ -17,7 +17,7 @@ import (
 const (
 	tableNote  = "note"       // person, id → Note
 	tableTrait = "note_trait" // person, id → what it is found by; see [trait]
-	tableName  = "note_name"  // person, scope, a digest of the text or of the subject → id
+	tableName  = "note_name"  // person, scope, a digest of the text → id; or of the subject → ids, the one written last at the end
 	tableStamp = "note_stamp" // person → stamp
 )
 

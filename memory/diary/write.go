@@ -84,7 +84,7 @@ func (d *Diary) Put(tx memory.Tx, person string, draft Draft) (Note, Change, err
 	return w.note, change, nil
 }
 
-// writing is one note's way into the data file.
+// writing is one note's way into the data file, or out of it.
 type writing struct {
 	tx     memory.Tx
 	person string
@@ -94,149 +94,64 @@ type writing struct {
 }
 
 func (w *writing) put() (Change, error) {
-	change, err := w.merge()
+	same, err := w.merge()
 	if err != nil {
 		return "", err
 	}
-	if placed, err := w.place(); err != nil {
+	n := &w.note
+	n.Older, n.Newer = "", ""
+	if err := w.save(); err != nil {
 		return "", err
-	} else if change == Added {
-		change = placed
 	}
-	return change, w.save()
+	if n.About != "" {
+		if err := w.order(n.About, n.ID); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case same:
+		return Same, nil
+	case n.Newer != "":
+		return Late, nil
+	case n.Older != "":
+		return Replaced, nil
+	}
+	return Added, nil
 }
 
 // merge takes the place of the same note in other spelling, if there is one.
-func (w *writing) merge() (Change, error) {
+func (w *writing) merge() (bool, error) {
 	id, found, err := w.named(textName(w.note.Text))
 	if err != nil || !found {
-		return Added, err
+		return false, err
 	}
 	same, found, err := load(w.tx, w.person, id)
 	if err != nil || !found || plain(same.Text) != plain(w.note.Text) {
-		return Added, err
+		return false, err
 	}
 	n := &w.note
-	n.ID, n.Older, n.Newer = same.ID, same.Older, same.Newer
+	n.ID = same.ID
 	n.Aliases = mergeAliases(slices.Clone(n.Aliases), same.Aliases)
 	if n.About == "" {
 		n.About = same.About
 	}
-	if plain(n.About) != plain(same.About) {
-		if err := w.unlink(); err != nil {
-			return "", err
-		}
-	}
 	if same.Said.After(n.Said) {
 		n.Said = same.Said
 	}
-	return Same, nil
+	if plain(same.About) != plain(n.About) {
+		return true, w.leave(same)
+	}
+	return true, nil
 }
 
-// place puts the note among those about the same: the one stated last is the present one.
-func (w *writing) place() (Change, error) {
-	n := &w.note
-	if n.About == "" {
-		return Added, nil
-	}
-	id, found, err := w.named(aboutName(n.About))
-	if err != nil || !found || id == n.ID {
-		return Added, err
-	}
-	present, found, err := load(w.tx, w.person, id)
-	if err != nil || !found || plain(present.About) != plain(n.About) {
-		return Added, err
-	}
-	if err := w.unlink(); err != nil { // of what was said before, said again
-		return "", err
-	}
-	if present, _, err = load(w.tx, w.person, id); err != nil {
-		return "", err
-	}
-	if !n.Said.Before(present.Said) {
-		n.Older, n.Newer = present.ID, ""
-		present.Newer = n.ID
-		return Replaced, w.resave(present)
-	}
-	return Late, w.insert(present)
-}
-
-// insert puts the note behind those that were stated after it.
-func (w *writing) insert(newer Note) error {
-	n := &w.note
-	for range longestChain {
-		older, found, err := load(w.tx, w.person, newer.Older)
-		if err != nil {
-			return err
-		}
-		if !found || !older.Said.After(n.Said) {
-			n.Newer, n.Older = newer.ID, ""
-			if found {
-				n.Older, older.Newer = older.ID, n.ID
-				if err := w.resave(older); err != nil {
-					return err
-				}
-			}
-			newer.Older = n.ID
-			return w.resave(newer)
-		}
-		newer = older
-	}
-	n.Newer = newer.ID
-	return nil
-}
-
-// unlink takes the note out from between its older and its newer.
-func (w *writing) unlink() error {
-	n := &w.note
-	older, hasOlder, err := load(w.tx, w.person, n.Older)
-	if err != nil {
-		return err
-	}
-	newer, hasNewer, err := load(w.tx, w.person, n.Newer)
-	if err != nil {
-		return err
-	}
-	if hasOlder {
-		older.Newer = n.Newer
-		if err := w.resave(older); err != nil {
-			return err
-		}
-	}
-	if hasNewer {
-		newer.Older = n.Older
-		if err := w.resave(newer); err != nil {
-			return err
-		}
-	}
-	n.Older, n.Newer = "", ""
-	return nil
-}
-
-// resave writes another note of the person's that has only got other neighbours.
-func (w *writing) resave(n Note) error {
-	t, err := loadTrait(w.tx, w.person, n)
-	if err != nil {
-		return err
-	}
-	return save(w.tx, w.person, n, t)
-}
-
-// save writes the note, and the names under which it is found by the next one like it.
+// save writes the note, and the name under which the next one like it finds it.
 func (w *writing) save() error {
-	n := w.note
-	w.trait.terms = n.trait().terms
-	if err := save(w.tx, w.person, n, w.trait); err != nil {
+	w.trait.terms = w.note.trait().terms
+	if err := save(w.tx, w.person, w.note, w.trait); err != nil {
 		return err
 	}
-	names := []string{textName(n.Text)}
-	if n.About != "" && n.Newer == "" {
-		names = append(names, aboutName(n.About))
-	}
-	for _, name := range names {
-		if err := w.tx.Table(tableName).Put(key(w.person, n.Scope, name), []byte(n.ID)); err != nil {
-			return err
-		}
+	if err := w.name(textName(w.note.Text), w.note.ID); err != nil {
+		return err
 	}
 	before, err := stampOf(w.tx, w.person)
 	if err != nil {
@@ -249,9 +164,80 @@ func (w *writing) save() error {
 	return touch(w.tx, w.person, all)
 }
 
-func (w *writing) named(name string) (id string, found bool, err error) {
+// leave takes a note out from among those about the same.
+func (w *writing) leave(n Note) error {
+	if n.About == "" {
+		return nil
+	}
+	return w.order(n.About, "", n.ID)
+}
+
+// order lets the notes about a subject point to each other by when they were stated: the one stated last is the present one.
+// Of two stated at one instant that is the one written last. added joins them, if it is not "", and gone do not stay.
+func (w *writing) order(about, added string, gone ...string) error {
+	name := aboutName(about)
+	row, _, err := w.named(name)
+	if err != nil {
+		return err
+	}
+	ids := slices.DeleteFunc(strings.Fields(row), func(id string) bool { return id == added || slices.Contains(gone, id) })
+	if added != "" {
+		ids = append(ids, added)
+	}
+	var notes []Note
+	var kept []string
+	for _, id := range ids {
+		n, found, err := load(w.tx, w.person, id)
+		if err != nil {
+			return err
+		}
+		if found && plain(n.About) == plain(about) {
+			notes, kept = append(notes, n), append(kept, id)
+		}
+	}
+	slices.SortStableFunc(notes, func(a, b Note) int { return a.Said.Compare(b.Said) })
+	for i, n := range notes {
+		was := n
+		n.Older, n.Newer = "", ""
+		if i > 0 {
+			n.Older = notes[i-1].ID
+		}
+		if i+1 < len(notes) {
+			n.Newer = notes[i+1].ID
+		}
+		if n.ID == w.note.ID {
+			w.note.Older, w.note.Newer = n.Older, n.Newer
+		}
+		if n.Older != was.Older || n.Newer != was.Newer {
+			if err := w.resave(n); err != nil {
+				return err
+			}
+		}
+	}
+	return w.name(name, kept...)
+}
+
+// resave writes a note that has only got other neighbours.
+func (w *writing) resave(n Note) error {
+	t, err := loadTrait(w.tx, w.person, n)
+	if err != nil {
+		return err
+	}
+	return save(w.tx, w.person, n, t)
+}
+
+func (w *writing) named(name string) (ids string, found bool, err error) {
 	row, found, err := w.tx.Table(tableName).Get(key(w.person, w.note.Scope, name))
 	return string(row), found, err
+}
+
+// name lets a name lead to notes, or to nothing.
+func (w *writing) name(name string, ids ...string) error {
+	row := key(w.person, w.note.Scope, name)
+	if len(ids) == 0 {
+		return w.tx.Table(tableName).Delete(row)
+	}
+	return w.tx.Table(tableName).Put(row, []byte(strings.Join(ids, " ")))
 }
 
 // textName and aboutName are names that texts have in whatever spelling. They say nothing of the words.
@@ -308,28 +294,18 @@ func (d *Diary) Delete(tx memory.Tx, v View, id string) (Note, error) {
 		return Note{}, err
 	}
 	w := writing{tx: tx, person: v.Person, note: n}
-	if err := w.unlink(); err != nil {
-		return Note{}, err
-	}
-	for name, heir := range map[string]string{textName(n.Text): "", aboutName(n.About): n.Older} {
-		if id, found, err := w.named(name); err != nil || !found || id != n.ID {
-			if err != nil {
-				return Note{}, err
-			}
-			continue
-		}
-		row := key(v.Person, n.Scope, name)
-		if heir == "" {
-			err = tx.Table(tableName).Delete(row)
-		} else {
-			err = tx.Table(tableName).Put(row, []byte(heir))
-		}
-		if err != nil {
+	for _, table := range []string{tableNote, tableTrait} {
+		if err := tx.Table(table).Delete(key(v.Person, n.ID)); err != nil {
 			return Note{}, err
 		}
 	}
-	for _, table := range []string{tableNote, tableTrait} {
-		if err := tx.Table(table).Delete(key(v.Person, n.ID)); err != nil {
+	if err := w.leave(n); err != nil {
+		return Note{}, err
+	}
+	if id, _, err := w.named(textName(n.Text)); err != nil {
+		return Note{}, err
+	} else if id == n.ID {
+		if err := w.name(textName(n.Text)); err != nil {
 			return Note{}, err
 		}
 	}
