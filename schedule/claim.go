@@ -31,13 +31,14 @@ type tick struct {
 	heartbeat Heartbeat
 	zone      string
 	people    []string
-	size      int       // how many people the heartbeat has in the zone
-	at        time.Time // the instant for which it is due
-	retry     bool      // brings a failed run back
-	held      bool      // brings back what a snooze held back
-	asked     bool      // wakes people because they asked for it
-	late      bool      // makes up for a missed tick
-	before    Zone      // what was remembered when it was claimed
+	size      int           // how many people the heartbeat has in the zone
+	at        time.Time     // the instant for which it is due
+	retry     bool          // brings a failed run back
+	held      bool          // brings back what a snooze held back
+	asked     bool          // wakes people because they asked for it
+	late      bool          // makes up for a missed tick
+	before    Zone          // what was remembered when it was claimed
+	spread    time.Duration // the time over which its people are woken
 }
 
 // claimed is what one claiming transaction brought.

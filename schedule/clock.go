@@ -20,6 +20,7 @@ const (
 	batch = 256
 
 	defaultWorkers = 16
+	slowChecks     = 256
 	defaultRuns    = 256
 )
 
@@ -68,7 +69,9 @@ type Config struct {
 	Budget Budget
 	// Alarm, if set, tells the owners of a heartbeat in trouble, in one sentence.
 	Alarm func(ctx context.Context, heartbeat, text string)
-	// Workers is how many conditions are checked at once; 0 means 16.
+	// Jitter is the longest that a person is woken after a tick, so that not all are at once; 0 for none.
+	Jitter time.Duration
+	// Workers is how many conditions are checked at once, besides those that take long; 0 means 16.
 	Workers int
 	// Runs is how many people are woken at once; 0 means 256.
 	Runs int
@@ -89,11 +92,17 @@ type Clock struct {
 	now    func() time.Time // the wall clock
 	look   chan struct{}
 	checks chan struct{} // a place in it is held during a check
+	slow   chan struct{} // or in this one, during one that takes long
 	runs   chan struct{} // a place in it is held during a woken run
 	begun  sync.WaitGroup
 
 	mu    sync.Mutex
 	going map[string]bool // the keys of the due rows whose ticks are carried out; guarded by mu
+
+	// When the clock last looked at what is due, also guarded by mu.
+	ended  bool      // Run has returned
+	looked time.Time // with its monotonic reading, which stands still while a machine sleeps
+	passed time.Time // by the wall clock; zero before the first look
 }
 
 // NewClock makes a clock. It does nothing before [Clock.Run].
@@ -112,8 +121,10 @@ func NewClock(config Config) *Clock {
 		now:    time.Now,
 		look:   make(chan struct{}, 1),
 		checks: make(chan struct{}, config.Workers),
+		slow:   make(chan struct{}, slowChecks),
 		runs:   make(chan struct{}, config.Runs),
 		going:  map[string]bool{},
+		looked: time.Now(),
 	}
 }
 
@@ -146,6 +157,7 @@ func (c *Clock) Run(ctx context.Context) error {
 		return errors.New("run the clock: a store, a wake function and conditions are needed")
 	}
 	defer c.begun.Wait()
+	defer c.stopped()
 	if err := c.recover(ctx); err != nil && ctx.Err() == nil {
 		c.config.Log.Error("record the ticks that were left open", "error", err)
 	}
@@ -187,6 +199,11 @@ func (c *Clock) pass(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	defer func() {
+		if err == nil {
+			c.alive(now)
+		}
+	}()
 	if len(rows) > 0 {
 		next = now // what is claimed may fall due again before what was next
 	}

@@ -57,9 +57,10 @@ func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []stri
 			if err != nil {
 				return err
 			}
-			hold := a.Hold(t.heartbeat.Name, t.at, c.wall())
+			at := c.wakeAt(t, person)
+			hold := a.Hold(t.heartbeat.Name, t.at, at)
 			if !hold.Holds() {
-				hold = c.config.Budget.Hold(a, c.wall(), zones[person], t.heartbeat.BreakQuiet)
+				hold = c.config.Budget.Hold(a, at, zones[person], t.heartbeat.BreakQuiet)
 			}
 			if hold.Holds() {
 				back = append(back, held{person, hold, zones[person], a.heard(t.heartbeat.Name)})

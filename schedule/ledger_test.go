@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,8 @@ type ledger struct {
 	mu   sync.Mutex
 	rows map[string]string // of all tables, by table and key
 	due  map[string]memory.DueRow
-	undo []func() // takes back what the Update under way has written, in opposite order
+	next [][]memory.DueRow // the rows of due in their order, in pieces that are cheap to change
+	undo []func()          // takes back what the Update under way has written, in opposite order
 }
 
 func newLedger() *ledger { return &ledger{rows: map[string]string{}, due: map[string]memory.DueRow{}} }
@@ -46,6 +46,57 @@ func (l *ledger) Update(ctx context.Context, fn func(memory.Tx) error) error {
 		}
 	}
 	return err
+}
+
+func compareRows(a, b memory.DueRow) int {
+	return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Key, b.Key))
+}
+
+// longestPiece is how many rows a piece of the order has at most.
+const longestPiece = 64
+
+// find gives the place of a row in the order: that of its piece, and within it.
+func (l *ledger) find(row memory.DueRow) (piece, at int) {
+	piece, _ = slices.BinarySearchFunc(l.next, row, func(piece []memory.DueRow, row memory.DueRow) int {
+		return compareRows(piece[len(piece)-1], row)
+	})
+	if piece == len(l.next) {
+		return piece, 0
+	}
+	at, _ = slices.BinarySearchFunc(l.next[piece], row, compareRows)
+	return piece, at
+}
+
+// place puts a due row in the place of the one of that key, or only takes that out.
+func (l *ledger) place(key string, row memory.DueRow, there bool) {
+	if old, found := l.due[key]; found {
+		piece, at := l.find(old)
+		if l.next[piece] = slices.Delete(l.next[piece], at, at+1); len(l.next[piece]) == 0 {
+			l.next = slices.Delete(l.next, piece, piece+1)
+		}
+		delete(l.due, key)
+	}
+	if !there {
+		return
+	}
+	l.due[key] = row
+	piece, at := l.find(row)
+	if piece == len(l.next) {
+		l.next = append(l.next, []memory.DueRow{row})
+		return
+	}
+	l.next[piece] = slices.Insert(l.next[piece], at, row)
+	if half := len(l.next[piece]) / 2; half*2 >= longestPiece {
+		l.next = slices.Insert(l.next, piece+1, slices.Clone(l.next[piece][half:]))
+		l.next[piece] = l.next[piece][:half]
+	}
+}
+
+// replace is place that can be taken back.
+func (l *ledger) replace(key string, row memory.DueRow, there bool) {
+	old, found := l.due[key]
+	l.undo = append(l.undo, func() { l.place(key, old, found) })
+	l.place(key, row, there)
 }
 
 // remember notes how to put the entry back as it is now.
@@ -127,8 +178,7 @@ type ledgerDue struct{ ledger *ledger }
 
 func (d ledgerDue) Put(row memory.DueRow) error {
 	row.At = row.At.UTC().Round(0)
-	remember(d.ledger, d.ledger.due, row.Key)
-	d.ledger.due[row.Key] = row
+	d.ledger.replace(row.Key, row, true)
 	return nil
 }
 
@@ -138,18 +188,16 @@ func (d ledgerDue) Get(key string) (memory.DueRow, bool, error) {
 }
 
 func (d ledgerDue) Remove(key string) error {
-	remember(d.ledger, d.ledger.due, key)
-	delete(d.ledger.due, key)
+	d.ledger.replace(key, memory.DueRow{}, false)
 	return nil
 }
 
 func (d ledgerDue) Scan(fn func(memory.DueRow) error) error {
-	rows := slices.SortedFunc(maps.Values(d.ledger.due), func(a, b memory.DueRow) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Key, b.Key))
-	})
-	for _, row := range rows {
-		if err := fn(row); err != nil {
-			return unlessStop(err)
+	for _, piece := range d.ledger.next {
+		for _, row := range piece {
+			if err := fn(row); err != nil {
+				return unlessStop(err)
+			}
 		}
 	}
 	return nil

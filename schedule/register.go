@@ -188,7 +188,8 @@ func Remove(tx memory.Tx, name string) error {
 	for _, key := range keys {
 		err = errors.Join(err, tx.Table(tableTicks).Delete(key))
 	}
-	err = errors.Join(err, tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
+	_, gone := removeUse(tx, name+"/", func(string) bool { return true })
+	err = errors.Join(err, gone, tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
 	if err != nil {
 		return fmt.Errorf("remove heartbeat %s: %w", name, err)
 	}

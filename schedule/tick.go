@@ -27,6 +27,7 @@ type verdict struct {
 	word   string
 	reason string
 	used   Ended     // the sum over all woken runs
+	runs   []run     // of those who were woken
 	wakes  bool      // somebody was woken
 	well   []string  // whose runs ended well
 	held   time.Time // when the first snooze ends for which somebody was passed over; zero when none was
@@ -65,6 +66,7 @@ func (c *Clock) take(ctx context.Context, t *tick) verdict {
 
 // act wakes those who are to hear of what was found, as far as they may be spoken to.
 func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
+	t.spread = t.spreadOver(c.config.Jitter)
 	wake, reason := t.judge(f, c.wall())
 	people := t.people
 	switch {
@@ -113,12 +115,11 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 
 // check looks once, within the condition's time, as one of a bounded number of checks.
 func (c *Clock) check(ctx context.Context, t *tick) (Finding, error) {
-	select {
-	case c.checks <- struct{}{}:
-	case <-ctx.Done():
-		return Finding{}, ctx.Err()
+	slot, err := c.enter(ctx)
+	if err != nil {
+		return Finding{}, err
 	}
-	defer func() { <-c.checks }()
+	defer slot.leave()
 	h := t.heartbeat
 	h.Zone = t.zone
 	return look(ctx, c.config.Log, h, c.config.Conditions, t.before.Digest)
@@ -265,12 +266,16 @@ type run struct {
 	ended  Ended
 }
 
-// wakeAll wakes people and waits for their runs.
+// wakeAll wakes people, each at their instant, and waits for their runs.
 func (c *Clock) wakeAll(ctx context.Context, t *tick, people []string, f Finding) []run {
 	runs := make([]run, len(people))
 	var all sync.WaitGroup
-	for i, person := range people {
+	for i, turn := range c.inTurn(t, people) {
+		person := turn.person
 		runs[i] = run{person: person, ended: Ended{Reason: "stopped before the person was woken"}}
+		if !c.until(ctx, turn.at) {
+			continue
+		}
 		select {
 		case c.runs <- struct{}{}:
 		case <-ctx.Done():
@@ -318,6 +323,7 @@ type round struct {
 // sumUp makes one verdict of all runs.
 func (t *tick) sumUp(r round) verdict {
 	v := verdict{word: Woke, wakes: true, held: firstSnooze(r.back)}
+	v.runs = r.runs
 	for _, run := range r.runs {
 		v.used.ModelCalls += run.ended.ModelCalls
 		v.used.TokensIn += run.ended.TokensIn
@@ -478,6 +484,9 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 		return nil, err
 	}
 	state.Counters.add(v)
+	if err := noteUse(tx, name, v.runs); err != nil {
+		return nil, fmt.Errorf("note what the runs of heartbeat %s used: %w", name, err)
+	}
 	if zone := state.Zones[t.zone]; zone != nil && zone.Claim.Equal(t.at) {
 		if said, err = t.settleZone(tx, h, state, zone, v, silenced); err != nil {
 			return nil, fmt.Errorf("settle a tick of heartbeat %s: %w", name, err)

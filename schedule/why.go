@@ -17,8 +17,12 @@ type Report struct {
 	Outcomes  []Outcome   // newest first; about the last 200
 	Counters  Counters
 	State     State
+	Used      []Use    // by each of its people who was ever woken, those with the most tokens first
 	Said      []Regard // what its people said of it, in order of their ids
 }
+
+// mostUsed is of how many people a report tells in words what they used.
+const mostUsed = 20
 
 // Regard is what one person said of a heartbeat, as [Attention.About] tells it.
 type Regard struct {
@@ -48,6 +52,9 @@ func Why(tx memory.Tx, name string, now time.Time) (Report, error) {
 	})
 	if err == nil && h.resting() == "" {
 		report.Next, err = upcoming(tx, h, state)
+	}
+	if err == nil {
+		report.Used, err = uses(tx, name)
 	}
 	if err == nil {
 		report.Said, err = regards(tx, h, now)
@@ -175,6 +182,13 @@ func (r Report) String() string {
 	c := r.Counters
 	fmt.Fprintf(&text, "%d ticks, %d wakes, %d model calls, %d tokens in, %d out, %.4f USD\n",
 		c.Ticks, c.Wakes, c.ModelCalls, c.TokensIn, c.TokensOut, c.CostUSD)
+	for i, u := range r.Used {
+		if i == mostUsed {
+			fmt.Fprintf(&text, "and %d more people\n", len(r.Used)-mostUsed)
+			break
+		}
+		fmt.Fprintf(&text, "%s: %s\n", u.Person, u)
+	}
 	for _, regard := range r.Said {
 		fmt.Fprintf(&text, "%s: %s\n", regard.Person, strings.Join(regard.Parts, "; "))
 	}

@@ -159,6 +159,12 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 			p.log.Error("the clock has stopped", "error", err)
 		}
 	})
+	beside.Go(func() {
+		p.clock.Watch(ctx, func(text string) {
+			p.log.Error("the clock is watched", "text", text)
+			p.tellOwners(ctx, "", text)
+		})
+	})
 	return do(ctx)
 }
 

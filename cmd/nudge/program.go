@@ -65,6 +65,9 @@ type program struct {
 // heldWait is how long another process's lock is waited for when its socket is there, so that it can be asked instead.
 const heldWait = 50 * time.Millisecond
 
+// wakeJitter is the longest that a person is woken after a heartbeat falls due, so that not all ask the model at once.
+const wakeJitter = 30 * time.Second
+
 // openStore opens the data file.
 func openStore(dataDir string, log *slog.Logger) (memory.Store, error) {
 	options := bolt.Options{Log: log}
@@ -123,7 +126,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		p.clock = schedule.NewClock(schedule.Config{
 			Store: store, Wake: p.wake, Conditions: p.condition, Zone: p.zone,
 			Only:   func(person string) bool { return p.serves(agent.PersonID(person)) },
-			Budget: budget, Alarm: p.alarm, Fired: p.lookAtFired, Log: log,
+			Jitter: wakeJitter, Budget: budget, Alarm: p.alarm, Fired: p.lookAtFired, Log: log,
 			Timers: map[string]func(context.Context, memory.Tx, memory.DueRow) error{
 				agent.TimerPrefix: p.expired, schedule.DigestPrefix: p.digest,
 			},

@@ -122,7 +122,7 @@ type stale interface{ Stale() error }
 
 // works says why not everything does; nil when it does.
 func (p *program) works(ctx context.Context, adapters []bot.Adapter) error {
-	reasons := []error{p.parts.lacking, p.hub.Failed(), p.store.View(ctx, func(memory.Tx) error { return nil })}
+	reasons := []error{p.parts.lacking, p.hub.Failed(), p.store.View(ctx, func(memory.Tx) error { return nil }), p.clock.Stalled(ctx)}
 	if file, ok := p.store.(interface{ Damage() error }); ok {
 		reasons = append(reasons, file.Damage())
 	}
