@@ -141,14 +141,18 @@ func (h Heartbeat) timed(zone string) (Schedule, error) {
 	return timed, nil
 }
 
+// oneZone is the zone in which the heartbeat falls due for all its people, "" when each has their own.
+func (h Heartbeat) oneZone() string {
+	if h.Zone == "" && strings.HasPrefix(strings.TrimSpace(h.Cron), "@every") {
+		return "UTC"
+	}
+	return h.Zone
+}
+
 // byZone sorts the heartbeat's people by the zone in which it falls due for them. An interval is the same in every
 // zone, so that all its people share one check.
 func (h Heartbeat) byZone(zoneOf func(person string) string) map[string][]string {
-	zone := h.Zone
-	if zone == "" && strings.HasPrefix(strings.TrimSpace(h.Cron), "@every") {
-		zone = "UTC"
-	}
-	if zone != "" {
+	if zone := h.oneZone(); zone != "" {
 		return map[string][]string{zone: h.For}
 	}
 	people := map[string][]string{}

@@ -42,16 +42,42 @@ func Save(tx memory.Tx, h Heartbeat, now time.Time) error {
 		}
 	}
 	state.renew(old, h)
+	placed, err := state.placeNew(tx, h, now)
+	if err != nil {
+		return err
+	}
 	if err := state.save(tx, h.Name); err != nil {
 		return err
 	}
 	if err := h.put(tx); err != nil {
 		return err
 	}
-	if h.Paused != "" {
+	if placed || h.Paused != "" {
 		return nil
 	}
 	return place(tx, h.Name, now)
+}
+
+// placeNew puts a heartbeat into the due index that has no zones yet and falls due in one that is known. It reports false
+// for others, for which the clock must look where its people live.
+func (s *State) placeNew(tx memory.Tx, h Heartbeat, now time.Time) (placed bool, err error) {
+	zone := h.oneZone()
+	if zone == "" || h.Paused != "" || len(s.Zones) > 0 {
+		return false, nil
+	}
+	timed, err := h.timed(zone)
+	if err != nil {
+		return false, err
+	}
+	next := timed.Next(now)
+	if next.IsZero() || !h.Until.IsZero() && next.After(h.Until) {
+		return false, nil
+	}
+	if err := tx.Due().Put(memory.DueRow{Key: heartbeatKey(h.Name, zone), At: next}); err != nil {
+		return false, fmt.Errorf("put heartbeat %s into the due index: %w", h.Name, err)
+	}
+	s.Zones[zone] = &Zone{}
+	return true, nil
 }
 
 // renew forgets what the change from old to h makes untrue.

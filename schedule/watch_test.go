@@ -78,7 +78,7 @@ func TestAPassedOverRowIsFound(t *testing.T) {
 		clock.now = r.now
 		r.pass(10 * time.Minute)
 		clock.alive(r.now()) // it looked, and did nothing
-		if err := clock.Stalled(t.Context()); err == nil || !strings.Contains(err.Error(), `passes over what is due, first "heartbeat/disk/"`) {
+		if err := clock.Stalled(t.Context()); err == nil || !strings.Contains(err.Error(), `passes over what is due, first "heartbeat/disk/UTC"`) {
 			t.Errorf("a clock that does nothing: %v", err)
 		}
 	})
