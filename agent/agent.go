@@ -68,6 +68,8 @@ type Config struct {
 	Outgoing func()
 	// Rescheduled is called after a due row was written: a card's time-out. It must not block.
 	Rescheduled func()
+	// Settled, if set, is called when a turn was settled. It must not block.
+	Settled func(session string, totals Totals)
 	// Live gets what is said but not kept: progress. It must not block.
 	Live func(Reply)
 	Log  *slog.Logger
@@ -108,6 +110,9 @@ var (
 func New(c Config) (*Agent, error) {
 	if c.Outgoing == nil {
 		c.Outgoing = func() {}
+	}
+	if c.Settled == nil {
+		c.Settled = func(string, Totals) {}
 	}
 	if c.Rescheduled == nil {
 		c.Rescheduled = func() {}

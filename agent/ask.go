@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
 	"strings"
 	"time"
 
@@ -192,7 +193,15 @@ func (a *actor) noAnswer(ctx context.Context, asked *modelAskedEntry, err error)
 	if errors.As(failed.cause, &fault) && fault.Fault == model.FaultTooLong {
 		return &halt{reason: ContextLimit, say: "This conversation has become too long for the model. Begin a fresh one with the command new; this one can still be looked at."}
 	}
-	return &halt{reason: ModelError, say: "I could not get an answer from the model: " + sayOf(failed.cause) + "."}
+	return &halt{
+		reason: ModelError, say: "I could not get an answer from the model: " + sayOf(failed.cause) + ".",
+		refused: refusesAll(fault),
+	}
+}
+
+// refusesAll reports whether a provider would refuse other requests too. Of a bad one only that itself is at fault.
+func refusesAll(fault *model.Error) bool {
+	return fault != nil && fault.Fault == model.FaultRefused && fault.Status != http.StatusBadRequest && fault.Status != http.StatusUnprocessableEntity
 }
 
 // owing is what a model call that has no answer costs: nothing, or all that was reserved where the provider may charge for

@@ -115,6 +115,12 @@ type Totals struct {
 	CostUSD   float64    `json:"cost_usd"`
 	// Unknown is true when some call's tokens are not known, so that the totals are less than what was used.
 	Unknown bool `json:"unknown,omitempty"`
+
+	// For who waits for the end in this process: what was said of it, unless that is an answer; whether the model's provider
+	// does not accept the key or the account, so that trying again is of no use; whether a call did more than read or notify.
+	Say     string `json:"-"`
+	Refused bool   `json:"-"`
+	Changed bool   `json:"-"`
 }
 
 // Send puts a reply into the outbox for the conversation in r.Address.

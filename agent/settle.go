@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"nudge/memory"
@@ -12,6 +13,8 @@ type halt struct {
 	reason StopReason
 	say    string
 	final  bool // nobody can grant more
+	// refused says that the model's provider does not accept the key, the credit or the request.
+	refused bool
 }
 
 func (h *halt) Error() string { return string(h.reason) + ": " + h.say }
@@ -67,6 +70,7 @@ func (a *actor) settle(why *halt, final answer) (outcome, error) {
 		return again, err
 	}
 	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Delete(a.session) })
+	totals.Say, totals.Refused, totals.Changed = say, why.refused, a.changed(t)
 	a.then(func() { a.tellEnded(a.session, *totals) })
 	return settled, a.commit()
 }
@@ -127,4 +131,12 @@ func (a *actor) cancelled() (outcome, error) {
 		say = "Stopped. I have kept what you said last and read it with your next message."
 	}
 	return a.settle(&halt{reason: Cancelled, say: say}, answer{})
+}
+
+// changed reports whether a turn's calls did more than read and, in a wake, speak.
+func (a *actor) changed(t *turn) bool {
+	return slices.ContainsFunc(t.acted, func(name string) bool {
+		tool := a.tools.named[name]
+		return tool == nil || tool.Place != InHeartbeat
+	})
 }

@@ -60,7 +60,8 @@ type turn struct {
 	empties             int  // answers in a row that said nothing
 	restarts            int  // runs after the program ended in the middle, since a person last said or decided something
 	spent               Money
-	failures            int // steps in a row in which every call failed
+	failures            int      // steps in a row in which every call failed
+	acted               []string // the tools of calls that did more than read
 	repeats             repeats
 	broken              string // that a tool cannot work, in words
 
@@ -191,6 +192,9 @@ func (s *state) apply(e entry, at time.Time) {
 			t.spent += e.Charge
 		}
 	case *toolCallEntry:
+		if t != nil && e.Effect != Read && !slices.Contains(t.acted, e.Tool) {
+			t.acted = append(t.acted, e.Tool)
+		}
 		if k := s.cards[e.Card]; k != nil {
 			k.begun, k.effect = true, e.Effect
 		} else if c := s.open(e.Call); c != nil {

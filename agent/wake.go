@@ -111,8 +111,9 @@ func (ag *Agent) interruptWake(session string) bool {
 	return true
 }
 
-// tellEnded gives a settled turn's totals to whoever waits for them.
+// tellEnded gives a settled turn's totals to the config's Settled and to whoever waits for them.
 func (ag *Agent) tellEnded(session string, totals Totals) {
+	ag.Settled(session, totals)
 	ag.mu.Lock()
 	defer ag.mu.Unlock()
 	if ended := ag.ended[session]; ended != nil {

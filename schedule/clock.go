@@ -47,6 +47,10 @@ type Ended struct {
 	TokensIn   int
 	TokensOut  int
 	CostUSD    float64
+	// Refused says that the model's provider does not accept the key or the account: no other run can end well.
+	Refused bool
+	// Changed says that the run did more than look and speak, so that the condition may see what it did itself.
+	Changed bool
 }
 
 // Config is what a [Clock] needs. Store, Wake and Conditions must be set. All functions may be called by several
@@ -98,6 +102,8 @@ type Clock struct {
 
 	mu    sync.Mutex
 	going map[string]bool // the keys of the due rows whose ticks are carried out; guarded by mu
+
+	refused string // why the model refuses every run; "" while it does not; guarded by mu
 
 	// When the clock last looked at what is due, also guarded by mu.
 	ended  bool      // Run has returned

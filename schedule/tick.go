@@ -83,6 +83,10 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 	if len(people) == 0 && !wake {
 		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
 	}
+	if why := c.refusal(); why != "" {
+		reason := clip("nobody was woken, since the model refuses to answer: "+why, maxReason)
+		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
+	}
 	free, back, err := c.free(ctx, t, people)
 	switch {
 	case err != nil:
@@ -108,9 +112,25 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 		}
 	}
 	runs := c.wakeAll(ctx, t, free, f)
-	v := t.sumUp(round{finding: f, runs: runs, back: back, owed: !wake, stopped: ctx.Err() != nil, at: c.wall()})
+	r := round{finding: f, runs: runs, back: back, owed: !wake, refused: c.noteRefusal(runs), stopped: ctx.Err() != nil, at: c.wall()}
+	c.seeOwn(ctx, t, &r)
+	v := t.sumUp(r)
 	v.digested(t, back, f)
 	return v
+}
+
+// seeOwn looks again at what is watched after runs that changed something: what they did themselves is no reason to wake
+// them again.
+func (c *Clock) seeOwn(ctx context.Context, t *tick, r *round) {
+	changed := slices.ContainsFunc(r.runs, func(r run) bool { return r.ended.OK && r.ended.Changed })
+	if !changed || r.finding.State == "" || r.stopped {
+		return
+	}
+	again := *t
+	again.before.Digest = r.finding.State
+	if f, err := c.check(ctx, &again); err == nil && f.State != "" && f.State != r.finding.State {
+		r.finding.State, r.own = f.State, true
+	}
 }
 
 // check looks once, within the condition's time, as one of a bounded number of checks.
@@ -316,6 +336,8 @@ type round struct {
 	runs    []run
 	back    []held // were held back
 	owed    bool   // those were woken who were owed something, and the condition's state is not moved on
+	own     bool   // the finding's state holds what the runs changed themselves
+	refused string // what the owners must hear of a run that the model refused
 	stopped bool   // the program was
 	at      time.Time
 }
@@ -350,6 +372,9 @@ func (t *tick) sumUp(r round) verdict {
 		v.word = Failed
 		v.change = func(z *Zone, silenced []string) []string {
 			z.heard(without(v.well, silenced))
+			if slices.ContainsFunc(r.runs, func(r run) bool { return r.ended.Refused }) {
+				return z.refused(r.refused)
+			}
 			return z.runFailed(v.reason, r.at)
 		}
 	}
@@ -366,6 +391,9 @@ func (t *tick) wokeReason(well []string, r round) string {
 	}
 	if len(r.back) > 0 {
 		reason += "; " + t.inWords(r.back)
+	}
+	if r.own {
+		reason += "; what was changed meanwhile counts as seen"
 	}
 	return clip(reason, maxReason)
 }
@@ -417,6 +445,15 @@ func (z *Zone) runFailed(reason string, now time.Time) []string {
 	if z.Failures >= alarmAfter && !z.Warned {
 		z.Warned = true
 		said = append(said, fmt.Sprintf("the runs that it wakes failed %d times in a row: %s", z.Failures, reason))
+	}
+	return said
+}
+
+// refused notes a run that the model refused. It is not for the heartbeat to back off: nobody is woken until that is mended.
+func (z *Zone) refused(tell string) []string {
+	said := z.checkWorked()
+	if tell != "" {
+		said = append(said, tell)
 	}
 	return said
 }

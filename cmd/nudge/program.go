@@ -115,7 +115,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		p.agent, err = agent.New(agent.Config{
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
-			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: func() { p.clock.Look() }, Counter: counter(c.Model), Log: log,
+			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: func() { p.clock.Look() }, Settled: p.settled, Counter: counter(c.Model), Log: log,
 			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir), Secrets: p.secrets,
 		})
 	}
@@ -295,6 +295,13 @@ func conditionOf(h schedule.Heartbeat, env condition.Env, dirs workspace.Dirs) (
 	return condition.New(h.Condition, env)
 }
 
+// settled lets heartbeats wake people again whose runs the model refused, once somebody has got an answer.
+func (p *program) settled(session string, totals agent.Totals) {
+	if totals.Reason == agent.Completed && totals.Steps > 0 && agent.WakeOwner(session) == "" {
+		p.clock.Mended()
+	}
+}
+
 // silent tells since when none of a heartbeat's people has said anything: since the heartbeat was made, at the longest.
 func (p *program) silent(h schedule.Heartbeat) func(context.Context) (time.Time, error) {
 	return func(ctx context.Context) (last time.Time, err error) {
@@ -355,8 +362,12 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 	if err != nil {
 		return schedule.Ended{}, err
 	}
+	reason := string(totals.Reason)
+	if totals.Say != "" {
+		reason += ": " + totals.Say
+	}
 	return schedule.Ended{
-		OK: totals.Reason == agent.Completed || totals.Reason == "", Reason: string(totals.Reason),
+		OK: totals.Reason == agent.Completed || totals.Reason == "", Reason: reason, Refused: totals.Refused, Changed: totals.Changed,
 		ModelCalls: totals.Steps, TokensIn: totals.TokensIn, TokensOut: totals.TokensOut, CostUSD: totals.CostUSD,
 	}, nil
 }

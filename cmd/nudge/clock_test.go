@@ -1,0 +1,106 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"nudge/agent/model"
+	"nudge/agent/model/modeltest"
+)
+
+// TestARefusedKeyStopsAllHeartbeats: after one request that the provider refuses, heartbeats ask the model nothing more until
+// somebody gets an answer in a conversation. Conditions are checked all the same.
+func TestARefusedKeyStopsAllHeartbeats(t *testing.T) {
+	refuses := true
+	server := modeltest.NewServer(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
+		if refuses {
+			return modeltest.Reply{Status: http.StatusUnauthorized, Body: `{"error":{"message":"Incorrect API key"}}`}
+		}
+		return modeltest.Reply{Text: "fine"}
+	})
+	beat := func(name string) string {
+		return "[[heartbeat]]\nname = \"" + name + "\"\ncron = \"@every 1s\"\nfor = [\"terminal:ann\"]\nprompt = \"Look.\"\n" +
+			"[heartbeat.condition]\nkind = \"command\"\non = \"true\"\nrun = [\"sh\", \"-c\", \"echo x >> " + name + "\"]\n"
+	}
+	p := newPlace(t, server, beat("one")+beat("two"))
+	k := p.chat()
+	told := k.until("notice")
+	if !strings.Contains(told.Text, "no heartbeat wakes anybody until") {
+		t.Errorf("they were told %s", told.raw)
+	}
+	checks := func() int {
+		one, _ := os.ReadFile(filepath.Join(p.dir, "data", "one"))
+		two, _ := os.ReadFile(filepath.Join(p.dir, "data", "two"))
+		return min(strings.Count(string(one), "x"), strings.Count(string(two), "x"))
+	}
+	asked, already := len(server.Requests()), checks()
+	eventually(t, "the conditions were checked three times more", func() bool { return checks() >= already+3 })
+	if n := len(server.Requests()); n != asked || asked > 2 {
+		t.Errorf("the model was asked %d times, of them %d after it had refused", n, n-asked)
+	}
+	if out, _ := p.run("why", "two"); !strings.Contains(out, "the model refuses to answer") {
+		t.Errorf("why printed:\n%s", out)
+	}
+	refuses = false
+	k.say("hello")
+	k.until("settled")
+	answered := len(server.Requests())
+	eventually(t, "the heartbeats wake again", func() bool { return len(server.Requests()) > answered })
+	k.end()
+}
+
+// TestAWakeDoesNotWakeItself: a heartbeat that watches a file and may write it wakes once for a change of somebody else's, not
+// for its own.
+func TestAWakeDoesNotWakeItself(t *testing.T) {
+	server := modeltest.NewServer(t, func(n int, req modeltest.ChatRequest) modeltest.Reply {
+		if len(results(req)) > 0 {
+			return modeltest.Reply{Text: "done"}
+		}
+		return modeltest.Reply{Calls: []model.Call{call("w1", "write_file", `{"path":"notes.md","content":"seen"}`)}}
+	})
+	p := newPlace(t, server, `
+[tools]
+approve = { overwrite_file = "no", write_file = "no" }
+[[heartbeat]]
+name = "notes"
+cron = "@every 1s"
+for = ["terminal:ann"]
+prompt = "Sum it up in the same file."
+tools = ["write_file"]
+[heartbeat.condition]
+kind = "file"
+path = "workspace/notes.md"
+test = "changed"
+`)
+	notes := filepath.Join(p.workspace(""), "notes.md")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(notes, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	k := p.chat()
+	slept := func(times int) {
+		t.Helper()
+		eventually(t, "it slept", func() bool {
+			out, _ := p.run("why", "notes")
+			return strings.Count(out, "nothing had changed") >= times
+		})
+	}
+	slept(1)
+	write("two")
+	eventually(t, "it woke", func() bool { return len(server.Requests()) == 2 })
+	slept(3)
+	if n := len(server.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times for one change:\n%s", n, server.Requests()[n-1].Last().Content)
+	}
+	out, _ := p.run("why", "notes")
+	if !strings.Contains(out, "what was changed meanwhile counts as seen") {
+		t.Errorf("why printed:\n%s", out)
+	}
+	k.end()
+}
