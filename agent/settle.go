@@ -136,7 +136,7 @@ func (a *actor) cancelled() (outcome, error) {
 // changed reports whether a turn's calls did more than read and, in a wake, speak.
 func (a *actor) changed(t *turn) bool {
 	return slices.ContainsFunc(t.acted, func(name string) bool {
-		tool := a.tools.named[name]
+		tool := a.box().named[name]
 		return tool == nil || tool.Place != InHeartbeat
 	})
 }
