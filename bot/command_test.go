@@ -44,7 +44,7 @@ func TestHelpNamesEveryCommand(t *testing.T) {
 	s, f := newStage(t, "/")
 	help := s.answered(f, "/help")
 	for _, name := range []string{
-		"help", "stop", "stop all", "go on", "approve", "deny", "edit", "answer", "approvals", "new", "sessions", "resume", "export", "diary", "remember", "forget", "heartbeats",
+		"help", "stop", "stop all", "go on", "access", "approve", "deny", "edit", "answer", "approvals", "new", "sessions", "resume", "export", "diary", "remember", "forget", "heartbeats",
 		"useful", "less", "snooze", "link", "forget-me", "status", "usage", "model",
 	} {
 		if !strings.Contains(help, "\n/"+name+" ") {

@@ -200,6 +200,9 @@ func (h *Hub) say(it *item) (receipt string, said bool) {
 		d := h.delivery(it)
 		receipt, err := it.adapter.Say(context.Background(), d)
 		if err == nil {
+			if d.Kind == agent.Final {
+				h.pace.answers(d.Address, time.Now())
+			}
 			h.tellOthers(it.adapter, d)
 			return receipt, true
 		}

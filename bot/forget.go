@@ -269,7 +269,7 @@ func (o Oblivion) requests(tx memory.Tx, r *removal) error {
 	return err
 }
 
-// codes removes codes for linking, and how often they tried some.
+// codes removes codes for linking and how often they tried some, and that an owner has let them in.
 func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 	for _, id := range o.Accounts {
 		if err := dropCodes(tx, id, time.Now()); err != nil {
@@ -281,6 +281,9 @@ func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 			}
 		}
 		if _, err := ForgetKept(tx, string(id)); err != nil {
+			return err
+		}
+		if err := errors.Join(tx.Table(tableGrants).Delete(string(id)), tx.Table(tableStrangers).Delete(string(id))); err != nil {
 			return err
 		}
 	}

@@ -53,17 +53,18 @@ type Hub struct {
 	quiet    *sync.Cond
 	adapters []Adapter
 	closed   map[Adapter]bool
-	failed   error                // of adapters that ended with one
-	queues   map[string]*queue    // by conversation, those of receipts by another name; only those with something to say
-	cursor   uint64               // the last parcel that was looked at
-	live     []placed             // progress that is not queued yet
-	progress int                  // how much there has been
-	taken    map[uint64]bool      // parcels that are in a queue or being said, and those of free
-	free     []uint64             // parcels that left their queue since the last look at the outbox
-	asked    int                  // looks asked for
-	looked   int                  // of these, how many were begun and have ended
-	alarmed  int                  // the look that was asked for by the hub's own last words
-	ended    bool                 // nothing more is queued
+	failed   error             // of adapters that ended with one
+	queues   map[string]*queue // by conversation, those of receipts by another name; only those with something to say
+	cursor   uint64            // the last parcel that was looked at
+	live     []placed          // progress that is not queued yet
+	progress int               // how much there has been
+	taken    map[uint64]bool   // parcels that are in a queue or being said, and those of free
+	free     []uint64          // parcels that left their queue since the last look at the outbox
+	asked    int               // looks asked for
+	looked   int               // of these, how many were begun and have ended
+	alarmed  int               // the look that was asked for by the hub's own last words
+	ended    bool              // nothing more is queued
+	pace     pace
 	full     map[string]time.Time // when conversations were told that the disk is full
 	serving  sync.WaitGroup
 }

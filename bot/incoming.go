@@ -51,19 +51,23 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 			return Ignored, err
 		}
 	}
-	served, err := h.allowed(e.From.ID, e.Standing)
+	served, err := h.lets(ctx, e.From.ID, e.Standing)
 	if err != nil {
 		return 0, err
 	}
 	if !served {
-		h.Log.Warn("refused somebody who is not let in; allow in [access] says who is", "person", e.From.ID, "standing", e.Standing)
-		return Refused, nil
+		return h.refuse(ctx, e)
 	}
 	e.zoneTold = e.From.Zone != ""
 	if e.From, err = h.known(ctx, e.From); err != nil {
 		return 0, err
 	}
 	text := strings.TrimSpace(e.Text)
+	if !strings.EqualFold(text, "stop") {
+		if tooMuch, err := h.tooMuch(ctx, e); err != nil || tooMuch {
+			return Declined, err
+		}
+	}
 	switch {
 	case e.Stop:
 		return h.stop(ctx, e)
@@ -142,7 +146,7 @@ const cardElsewhere = "That card does not belong to this conversation, so nothin
 
 // Weigh says what speaks against a click.
 func (h *Hub) Weigh(ctx context.Context, e Event) (*agent.Objection, error) {
-	if served, err := h.allowed(e.From.ID, e.Standing); err != nil || !served {
+	if served, err := h.lets(ctx, e.From.ID, e.Standing); err != nil || !served {
 		return &agent.Objection{Text: NotServed, Final: true}, err
 	}
 	if isRequest(e.Click.Card) {
@@ -178,7 +182,20 @@ func (h *Hub) refuseClick(ctx context.Context, e Event, err error) (Admission, e
 	return h.aside(ctx, e, e.Click.Card, cardElsewhere)
 }
 
-// allowed reports whether a person is served. The error is that of one of whom it cannot be told.
+// lets reports whether a person is served: whom the config lets in, and whom an owner has.
+func (h *Hub) lets(ctx context.Context, id agent.PersonID, standing Standing) (bool, error) {
+	served, why := h.allowed(id, standing)
+	if served || standing == Automaton {
+		return served, why
+	}
+	granted, err := h.granted(ctx, id)
+	if granted || err != nil {
+		return granted, err
+	}
+	return false, why
+}
+
+// allowed reports whether the config lets a person in. The error is that of one of whom it cannot be told.
 func (h *Hub) allowed(id agent.PersonID, standing Standing) (bool, error) {
 	byName, byPattern := id.Local(), false
 	for _, a := range h.Allow {

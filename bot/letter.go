@@ -231,7 +231,7 @@ func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter) (told bool, err error) {
 func (h *Hub) age(ctx context.Context) {
 	before := time.Now().Add(-lettersFor)
 	err := h.Store.Update(ctx, func(tx memory.Tx) error {
-		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx), sweepRequests(tx, before), sweepTries(tx, time.Now())); err != nil {
+		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx), sweepRequests(tx, before), sweepStrangers(tx, time.Now().Add(-strangerFor)), sweepTries(tx, time.Now())); err != nil {
 			return err
 		}
 		var old []string

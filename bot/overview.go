@@ -48,7 +48,7 @@ const (
 
 // Overview gives what a person may see of their own.
 func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) (Overview, error) {
-	served, err := h.allowed(of.ID, standing)
+	served, err := h.lets(ctx, of.ID, standing)
 	if err != nil || !served {
 		return Overview{}, err
 	}

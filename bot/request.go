@@ -40,6 +40,7 @@ const (
 	toLink     requestKind = "link"      // who said a code is asked whether the two accounts shall be one person
 	toLinkBack requestKind = "link_back" // and then who made it
 	toForget   requestKind = "forget"
+	toEnter    requestKind = "enter" // owners are asked about a stranger
 )
 
 // tableRequests keeps them: id → request. Those decided stay for a while, so that a late click gets a true answer.
@@ -227,6 +228,8 @@ func (h *Hub) carryOut(tx memory.Tx, q request) (text string, err error) {
 		return h.linkDecided(tx, q)
 	case toForget:
 		return h.forgetDecided(tx, q)
+	case toEnter:
+		return h.strangerDecided(tx, q)
 	}
 	return "", fmt.Errorf("request %s wants %q, which this version does not know", q.ID, q.Kind)
 }

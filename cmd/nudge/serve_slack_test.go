@@ -401,10 +401,17 @@ func TestSlackIgnoresBotsAndStrangers(t *testing.T) {
 	if n := len(o.model.Requests()); n != 2 {
 		t.Errorf("%d model calls, want 2", n)
 	}
+	polite := 0 // one line, and only where she spoke
 	for _, m := range slices.Concat(o.slack.ByBot(team), o.slack.ByBot(slacktest.DM(eve))) {
-		if m.For == "" && (m.Channel != team || m.Thread != thread) {
+		switch {
+		case m.Channel == slacktest.DM(eve) && strings.HasPrefix(m.Text, "I only work for people whom I was told to serve"):
+			polite++
+		case m.For == "" && (m.Channel != team || m.Thread != thread):
 			t.Errorf("somebody who is not served was told %q", m.Text)
 		}
+	}
+	if polite != 1 {
+		t.Errorf("somebody who is not served was told so %d times", polite)
 	}
 }
 
