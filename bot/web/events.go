@@ -5,12 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// conversationName is the form of the names that conversations beside the first may have.
-var conversationName = regexp.MustCompile(`^[^:~\s\p{C}]{1,64}$`)
+// longestName is how many characters the name of a conversation has at most.
+const longestName = 64
+
+// named reports whether a conversation beside the first, or a person of the API, may have a name. A regular expression with
+// that many of a class takes two megabytes.
+func named(name string) bool {
+	n := utf8.RuneCountInString(name)
+	return n > 0 && n <= longestName && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == ':' || r == '~' || r == ' ' || unicode.Is(unicode.C, r)
+	})
+}
 
 // addressOf is the conversation of a name: the person's own for none.
 func (s *Server) addressOf(name string) (string, bool) {
@@ -18,7 +29,7 @@ func (s *Server) addressOf(name string) (string, bool) {
 	if name == "" {
 		return home, true
 	}
-	return home + ":" + name, conversationName.MatchString(name)
+	return home + ":" + name, named(name)
 }
 
 // stream is an answer that goes on, as server-sent events.

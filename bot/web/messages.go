@@ -65,9 +65,9 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) programEvent(user, session, text string) (bot.Event, error) {
 	switch {
-	case !conversationName.MatchString(user):
+	case !named(user):
 		return bot.Event{}, errors.New("user: give a name without spaces and without : or ~, of at most 64 characters")
-	case session != "" && !conversationName.MatchString(session):
+	case session != "" && !named(session):
 		return bot.Event{}, errors.New("session: a name has no spaces and no : or ~, and at most 64 characters")
 	case strings.TrimSpace(text) == "":
 		return bot.Event{}, errors.New("text: there is nothing in the message")
