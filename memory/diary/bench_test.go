@@ -139,12 +139,14 @@ func BenchmarkAmongMany(b *testing.B) {
 			}
 		},
 	}
-	least := []time.Duration{time.Hour, time.Hour, time.Hour}
+	least, times := []time.Duration{time.Hour, time.Hour, time.Hour}, []int{50, 50, 1}
 	for b.Loop() {
 		for i, way := range ways {
-			begun := time.Now()
-			way()
-			least[i] = min(least[i], time.Since(begun))
+			for range times[i] {
+				begun := time.Now()
+				way()
+				least[i] = min(least[i], time.Since(begun))
+			}
 		}
 	}
 	b.ReportMetric(least[1].Seconds()*1e3, "ms/recall")

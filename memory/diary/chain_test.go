@@ -19,7 +19,7 @@ func TestChainsOfAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
 		who := View{fmt.Sprintf("terminal:run%d", run), Private}
-		steps := rapid.SliceOfN(rapid.Custom(drawChange), 1, 25).Draw(rt, "steps")
+		steps := rapid.SliceOfN(rapid.Custom(drawChange), 1, 12).Draw(rt, "steps")
 		var notes []Note
 		err := d.Store.Update(t.Context(), func(tx memory.Tx) (err error) {
 			for _, step := range steps {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"nudge/memory"
 )
 
 // The paraphrase set: 200 notes in four languages, and 110 questions that share almost no words with them, some of them in
@@ -74,13 +76,25 @@ func (a asking) ask(t *testing.T) (answers []answer) {
 	}
 	d := newDiary(t, Config{MinScore: 1e-9})
 	written, langs := map[string]string{}, map[string]string{}
-	for _, p := range readParaphrases(t, "notes") {
-		n := Note{Text: p.Text, Said: day(1)}
-		if a.aliases {
-			n.Aliases = others[p.ID]
+	err := d.Store.Update(t.Context(), func(tx memory.Tx) error {
+		for _, p := range readParaphrases(t, "notes") {
+			n := Note{Text: p.Text, Said: day(1), Scope: Private}
+			if a.aliases {
+				n.Aliases = others[p.ID]
+			}
+			draft, err := d.Draft(t.Context(), n)
+			if err != nil {
+				return err
+			}
+			written[p.ID], langs[p.ID] = draft.ID, p.Lang
+			if _, _, err := d.Put(tx, ann, draft); err != nil {
+				return err
+			}
 		}
-		n, _ = remember(t, d, ann, n)
-		written[p.ID], langs[p.ID] = n.ID, p.Lang
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, q := range readParaphrases(t, "questions") {
 		queries := []string{q.Text}
@@ -108,11 +122,16 @@ func (a asking) ask(t *testing.T) (answers []answer) {
 	return answers
 }
 
+// TestParaphrases prints how often the note that answers a question is among the first, and fails below the floors. The default
+// minimum is held against the questions where both aliases and rewrites are there, as they are in use.
 func TestParaphrases(t *testing.T) {
 	groups := []string{"en", "es", "uk", "de", "across", "all"}
 	table := []string{"hits in the first 1 / 3 / 10 of 40 en, 10 es, 10 uk, 10 de, 20 across languages, all 90; then those and the false hits of 20 at the default minimum"}
 	for _, a := range askings {
 		answers := a.ask(t)
+		if a.aliases && a.rewrites {
+			checkMinimum(t, answers)
+		}
 		hits, total := map[string]*[3]int{}, map[string]int{}
 		kept, falsely := 0, 0
 		for _, g := range groups {
@@ -151,10 +170,10 @@ func TestParaphrases(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// The default minimum is the one that parts hits from false hits best on every other question; on the rest it does nearly as
-// well.
-func TestDefaultMinimum(t *testing.T) {
-	answers := askings[3].ask(t)
+// checkMinimum fails unless the default minimum is the one that parts hits from false hits best on every other question, and does
+// nearly as well on the rest.
+func checkMinimum(t *testing.T, answers []answer) {
+	t.Helper()
 	half := func(odd int) (kept, falsely func(least float64) float64) {
 		rate := func(answered bool) func(float64) float64 {
 			return func(least float64) float64 {
