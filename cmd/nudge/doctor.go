@@ -50,8 +50,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	quick := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the config, the secrets, the store, the model, Slack and Discord, and say how to mend what is wrong",
-		Long: "Check the config, the secrets, the store, the model, Slack and Discord, and say how to mend what is wrong. While another nudge runs, it is\n" +
+		Short: "Check the config, the secrets, the store, the model, the diary, Slack and Discord, and say how to mend what is wrong",
+		Long: "Check the config, the secrets, the store, the model, the diary, Slack and Discord, and say how to mend what is wrong. While another nudge runs, it is\n" +
 			"asked whether all that it serves works. The exit status is 1 when something is wrong; notes are no faults.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,7 +65,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.report(a.examine(cmd.Context(), c, dir, quick))
 		},
 	}
-	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model, which may cost a little, nor Slack and Discord")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model and the embedder, which may cost a little, nor Slack and Discord")
 	cmd.AddCommand(a.undeliveredCommand(), a.unembeddedCommand())
 	return cmd
 }

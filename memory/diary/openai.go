@@ -135,5 +135,8 @@ func complaint(answer []byte) string {
 	if json.Unmarshal(answer, &read) == nil && read.Error.Message != "" {
 		answer = []byte(read.Error.Message)
 	}
+	if strings.HasPrefix(strings.TrimSpace(string(answer)), "<") {
+		return "a page instead of an answer" // of a proxy, or of another server
+	}
 	return cut(strings.Join(strings.Fields(strings.ToValidUTF8(string(answer), " ")), " "), longComplaint)
 }
