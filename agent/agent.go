@@ -64,6 +64,10 @@ type Config struct {
 	// square brackets stand. It must heed ctx, and may be called concurrently.
 	Recall func(ctx context.Context, r Recalling) []string
 
+	// Unasked, if set, decides in a transaction whether somebody must not be told of something late now. If so, it has seen to
+	// it that they are told another time. It may be called more than once for the same.
+	Unasked func(tx memory.Tx, l Late) (held bool, err error)
+
 	// Outgoing is called after something was put into the outbox. It must not block.
 	Outgoing func()
 	// Rescheduled is called after a due row was written: a card's time-out. It must not block.

@@ -445,17 +445,23 @@ func (a *actor) notRun(k *card, d decidedEntry) error {
 func (a *actor) send(conversation string, m Message) {
 	var session string
 	a.also(func(tx memory.Tx) (err error) {
-		if session, err = SessionOf(tx, conversation); err != nil {
-			return err
-		}
-		data, err := plainJSON(m)
-		if err != nil {
-			return fmt.Errorf("encode a message for %s: %w", session, err)
-		}
-		_, err = tx.Inbox().Put(session, data)
+		session, err = post(tx, conversation, m)
 		return err
 	})
 	a.then(func() { a.look(session) })
+}
+
+// post puts a message into the mail of a conversation's present session.
+func post(tx memory.Tx, conversation string, m Message) (session string, err error) {
+	if session, err = SessionOf(tx, conversation); err != nil {
+		return "", err
+	}
+	data, err := plainJSON(m)
+	if err != nil {
+		return "", fmt.Errorf("encode a message for %s: %w", session, err)
+	}
+	_, err = tx.Inbox().Put(session, data)
+	return session, err
 }
 
 // denied is a denial as the model reads it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"nudge/agent/compact"
 	"nudge/memory"
 )
 
@@ -185,11 +186,44 @@ func (a *actor) report(k *card, person Person, entry toolResultEntry) error {
 	if err := a.add(entry); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("[%s approved the call of %s with %s (card %s). What came of it:\n%s]\nTell the person what came of it.",
-		nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text)
-	a.send(k.Address, Message{Provenance: Decided, From: person, At: now(), Address: k.Address, Text: text, Origin: k.Origin.With(entry.Origin)})
+	a.tellLate(k, Late{
+		Person: person, Origin: k.Origin.With(entry.Origin),
+		Text: fmt.Sprintf("%s approved the call of %s with %s (card %s). What came of it:\n%s", nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text),
+	})
 	a.owe()
 	return a.commit()
+}
+
+// Late is what a person hears of something that went on without them.
+type Late struct {
+	Person Person
+	Text   string
+	Origin compact.Origin // of the text
+}
+
+// tellLate opens a turn in the session of a parked call's person with what came of it. If somebody else decided, when the
+// person must not be spoken to unasked in their direct messages, the session only notes it.
+func (a *actor) tellLate(k *card, l Late) {
+	opens := Message{
+		Provenance: Decided, From: l.Person, At: now(), Address: k.Address, Text: "[" + l.Text + "]\nTell the person what came of it.", Origin: l.Origin,
+	}
+	notes := Message{Provenance: Decided, Note: &Note{Text: l.Text, Origin: l.Origin}}
+	var session string
+	a.also(func(tx memory.Tx) (err error) {
+		said := opens
+		if a.Unasked != nil && k.by.ID != k.Asked && Direct(k.Address) {
+			held, err := a.Unasked(tx, l)
+			if err != nil {
+				return err
+			}
+			if held {
+				said = notes
+			}
+		}
+		session, err = post(tx, k.Address, said)
+		return err
+	})
+	a.then(func() { a.look(session) })
 }
 
 // mendParked closes what a crash cut off: a call with effects is declared unknown to its person and the model of

@@ -9,6 +9,7 @@ import (
 	"nudge/agent"
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
+	"nudge/memory"
 	"nudge/memory/memorytest"
 )
 
@@ -170,6 +171,43 @@ func TestWhoMayDecide(t *testing.T) {
 	} {
 		if got := ag.MayDecide(agent.WaitingCard{Person: "slack:T1:U1", Policy: test.policy}, test.by); got != test.want {
 			t.Errorf("under %s %q may decide: %v, want %v", test.policy, test.by, got, test.want)
+		}
+	}
+}
+
+// TestALateAnswerWaitsForItsTime: when somebody else decides while the person must not be spoken to, no turn is opened; their
+// session notes it, and the digest is given it once.
+func TestALateAnswerWaitsForItsTime(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		d := &deeds{}
+		w, m := fresh(t, parkedScript, d.tool("deploy", agent.Effectful, agent.PolicySecond))
+		var late []agent.Late
+		w.Config.Unasked = func(_ memory.Tx, l agent.Late) (bool, error) {
+			late = append(late, l)
+			return held, nil
+		}
+		w.Restart()
+		w.Say("go")
+		card := agenttest.Only(w.Rest(), agent.Approval)[0]
+		before := len(m.Requests())
+		if err := byBob(t, w, "click", card.ID, agent.Approve, ""); err != nil {
+			t.Fatal(err)
+		}
+		finals := agenttest.Only(w.Rest(), agent.Final)
+		if told := len(finals) == 1; told == held || (len(m.Requests()) == before) != held {
+			t.Errorf("held back %v: said %s with %d requests", held, agenttest.Lines(finals), len(m.Requests())-before)
+		}
+		if len(late) != 1 || late[0].Person.ID != agenttest.Ann.ID || !strings.HasPrefix(late[0].Text, "bob approved the call of deploy with") {
+			t.Errorf("to be told late: %+v", late)
+		}
+		w.Say("and now?")
+		w.Rest()
+		var view strings.Builder
+		for _, msg := range m.Requests()[len(m.Requests())-1].Messages {
+			view.WriteString(msg.Text + "\n")
+		}
+		if !strings.Contains(view.String(), "[bob approved the call of deploy with") || strings.Contains(view.String(), "Tell the person what") == held {
+			t.Errorf("held back %v: the session reads\n%s", held, view.String())
 		}
 	}
 }

@@ -391,6 +391,11 @@ func changeAttention(tx memory.Tx, person string, now time.Time, change func(*At
 	if !a.speaksSooner(before, now) {
 		return nil
 	}
+	if slices.ContainsFunc(a.Withheld, func(w Withheld) bool { return w.By == BySnooze }) && a.SnoozedBy("", now).IsZero() {
+		if err := placeDigest(tx, person, now); err != nil {
+			return err
+		}
+	}
 	return bringBack(tx, person, now)
 }
 

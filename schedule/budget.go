@@ -176,7 +176,11 @@ func (b Budget) admit(tx memory.Tx, u Unasked, now time.Time) (Hold, error) {
 		a.taste(u.Heartbeat).Withheld = u.Episode // the clock brings it back when the snooze ends
 	case hold.Holds():
 		a.withhold(u.withheld(hold.By, now))
-		if err := b.placeDigest(tx, u.Person, u.Zone, now); err != nil {
+		at := b.digestAt(now, u.Zone)
+		if hold.By == BySnooze { // nothing checks again whether it is still so
+			at = hold.Until
+		}
+		if err := placeDigest(tx, u.Person, at); err != nil {
 			return Hold{}, err
 		}
 	default:

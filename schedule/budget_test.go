@@ -249,6 +249,36 @@ func TestADigestWaitsOutASnooze(t *testing.T) {
 	})
 }
 
+// TestALateAnswerIsHeldBackByASnooze until that ends, or is lifted; nothing checks again whether it is still so.
+func TestALateAnswerIsHeldBackByASnooze(t *testing.T) {
+	for _, lifted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHerald(t, Budget{})
+			h.start()
+			h.snooze(ann, 4*time.Hour)
+			h.update(func(tx memory.Tx) error {
+				hold, err := h.config.Budget.Admit(tx, Unasked{Person: ann, Zone: time.UTC, Text: "it ran"}, h.now())
+				if hold.By != BySnooze {
+					t.Errorf("%+v", hold)
+				}
+				return err
+			})
+			h.pass(time.Hour)
+			h.expect("digests in the snooze", len(h.digestsOf(ann)), 0)
+			if lifted {
+				h.snooze(ann, 0)
+			} else {
+				h.pass(3 * time.Hour)
+			}
+			h.pass(time.Second)
+			if got := h.digestsOf(ann); len(got) != 1 || got[0].text != "Held back until now:\n- 00:00 (while you had snoozed): it ran" {
+				t.Errorf("the digests are %+v", got)
+			}
+			h.stop()
+		})
+	}
+}
+
 func TestADigestIsBounded(t *testing.T) {
 	var a Attention
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)

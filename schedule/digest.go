@@ -65,15 +65,16 @@ func (a *Attention) drop(heartbeat, key string) {
 	})
 }
 
-// placeDigest writes the due row of a person's digest, which is told to the given account of theirs, unless there is one.
-func (b Budget) placeDigest(tx memory.Tx, account string, zone *time.Location, now time.Time) error {
+// placeDigest writes the due row of a person's digest, which is told to the given account of theirs, unless there is an earlier
+// one.
+func placeDigest(tx memory.Tx, account string, at time.Time) error {
 	person, err := PersonOf(tx, account)
 	if err != nil {
 		return err
 	}
-	_, found, err := tx.Due().Get(DigestPrefix + person)
-	if err == nil && !found {
-		err = tx.Due().Put(memory.DueRow{Key: DigestPrefix + person, At: b.digestAt(now, zone), Data: []byte(account)})
+	row, found, err := tx.Due().Get(DigestPrefix + person)
+	if err == nil && (!found || at.Before(row.At)) {
+		err = tx.Due().Put(memory.DueRow{Key: DigestPrefix + person, At: at, Data: []byte(account)})
 	}
 	if err != nil {
 		return fmt.Errorf("set the time of the digest for %s: %w", account, err)

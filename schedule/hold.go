@@ -166,7 +166,7 @@ func (c *Clock) noteWithheld(tx memory.Tx, v verdict) error {
 			return err
 		}
 		a.withhold(w.Withheld)
-		if err := errors.Join(a.save(tx, w.person, c.wall()), c.config.Budget.placeDigest(tx, w.person, w.zone, c.wall())); err != nil {
+		if err := errors.Join(a.save(tx, w.person, c.wall()), placeDigest(tx, w.person, c.config.Budget.digestAt(c.wall(), w.zone))); err != nil {
 			return err
 		}
 	}

@@ -115,7 +115,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 		p.agent, err = agent.New(agent.Config{
 			Store: store, Model: made.model, Spec: modelSpec(c.Model), Tools: tools, Limits: limits(c.Limits), Owners: owners,
 			Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve),
-			Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: func() { p.clock.Look() }, Settled: p.settled, Counter: counter(c.Model), Log: log,
+			Unasked: p.voice.Late, Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: func() { p.clock.Look() }, Settled: p.settled, Counter: counter(c.Model), Log: log,
 			Fallbacks: made.fallbacks, Hooks: c.HookCommands(dataDir), Secrets: p.secrets,
 		})
 	}

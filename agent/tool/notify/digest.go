@@ -45,6 +45,14 @@ func (v Voice) Digest(tx memory.Tx, row memory.DueRow) (session string, err erro
 	return session, nil
 }
 
+// Late decides whether somebody may be told now of something that went on without them. If not, it is in their digest.
+func (v Voice) Late(tx memory.Tx, l agent.Late) (held bool, err error) {
+	hold, err := v.Budget.Admit(tx, schedule.Unasked{
+		Person: string(l.Person.ID), Zone: zoneOf(l.Person), Text: l.Text, Outside: l.Origin.Outside, Private: l.Origin.Private,
+	}, time.Now())
+	return hold.Holds(), err
+}
+
 // heard notes that a person heard of something in their digest, so that it is not said again before it changes.
 func heard(tx memory.Tx, person agent.PersonID, w schedule.Withheld, now time.Time) error {
 	if w.Heartbeat == "" || w.Episode == "" {
