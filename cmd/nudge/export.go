@@ -31,6 +31,7 @@ type personDocument struct {
 	Heartbeats  []ownHeartbeat   `json:"heartbeats"`            // that wake the person, or that they made
 	Snoozed     time.Time        `json:"snoozed,omitzero"`      // they are not spoken to unasked before it
 	Told        []ownTold        `json:"told,omitempty"`        // by heartbeats in the last 90 days, oldest first
+	Withheld    []ownWithheld    `json:"withheld,omitempty"`    // what the next digest tells
 	Undelivered []bot.DeadLetter `json:"undelivered,omitempty"` // said to them and given up, newest first
 }
 
@@ -65,6 +66,16 @@ type ownTold struct {
 	SaidAt    time.Time         `json:"said_at,omitzero"`
 	Until     time.Time         `json:"until,omitzero"` // of a snooze
 	Answer    string            `json:"answer,omitempty"`
+}
+
+// ownWithheld is something that was held back from the person and that their next digest tells.
+type ownWithheld struct {
+	Heartbeat string          `json:"heartbeat,omitempty"`
+	Text      string          `json:"text,omitempty"`
+	First     time.Time       `json:"first"`
+	Last      time.Time       `json:"last"`
+	Times     int             `json:"times"`
+	Reason    schedule.Reason `json:"reason"`
 }
 
 func (a *app) exportCommand() *cobra.Command {
@@ -199,7 +210,7 @@ func exportPerson(tx memory.Tx, person agent.PersonID) (personDocument, error) {
 			doc.Undelivered = append(doc.Undelivered, l)
 		}
 	}
-	if kept.Empty() && len(doc.Diary)+len(doc.Heartbeats)+len(doc.Undelivered)+len(doc.Told) == 0 && doc.Snoozed.IsZero() {
+	if kept.Empty() && len(doc.Diary)+len(doc.Heartbeats)+len(doc.Undelivered)+len(doc.Told)+len(doc.Withheld) == 0 && doc.Snoozed.IsZero() {
 		return personDocument{}, fmt.Errorf("nothing is kept of %s; an id is such as terminal:ann or slack:T1:U1, and `nudge sessions` shows those of whom there is something", person)
 	}
 	return doc, nil
@@ -212,6 +223,9 @@ func exportTold(tx memory.Tx, person agent.PersonID, doc *personDocument) (sched
 		return attention, err
 	}
 	doc.Snoozed = attention.Snoozed
+	for _, w := range attention.Withheld {
+		doc.Withheld = append(doc.Withheld, ownWithheld{Heartbeat: w.Heartbeat, Text: w.Text, First: w.First, Last: w.Last, Times: w.Count, Reason: w.By})
+	}
 	cards, err := schedule.Cards(tx, func(c schedule.Card) bool { return c.Person == string(person) })
 	for _, c := range cards {
 		doc.Told = append(doc.Told, ownTold{
@@ -253,6 +267,12 @@ func (d personDocument) markdown() string {
 		if t.Said != "" {
 			fmt.Fprintf(&b, "\nYou said, %s: %s. %s\n", t.SaidAt.In(zone).Format("2006-01-02 15:04"), t.Said, t.Answer)
 		}
+	}
+	if len(d.Withheld) > 0 {
+		b.WriteString("\n## Held back, for the next digest\n")
+	}
+	for _, w := range d.Withheld {
+		fmt.Fprintf(&b, "\n**%s**, %s (%s)\n> %s\n", w.Heartbeat, w.First.In(zone).Format("2006-01-02 15:04"), w.Reason, strings.ReplaceAll(w.Text, "\n", "\n> "))
 	}
 	if !d.Snoozed.IsZero() {
 		fmt.Fprintf(&b, "\nSnoozed until %s.\n", d.Snoozed.In(zone).Format("2006-01-02 15:04"))

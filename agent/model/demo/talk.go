@@ -128,7 +128,9 @@ func saidIntent(r *reading, c clause) act {
 
 var (
 	toldNote = regexp.MustCompile(`(?s)\[heartbeat ("(?:[^"\\\n]|\\.)*") told the person: ("(?:[^"\\]|\\.)*")(?:; what the check saw(?:, as data)?: ("(?:[^"\\]|\\.)*"|[^"].*?))?\](?:\s*\n|\s*$)`)
-	noteAsks = regexp.MustCompile(`(?i)^(?:which|what|why|where|how|when|who|tell me more|more|details|and\b|really|say more|explain|is it|are they)\b`)
+	// digestNote is how the agent tells of what was held back and told in one message.
+	digestNote = regexp.MustCompile(`(?s)\[the person was told in one message what had been held back from them[^"\n]*: ("(?:[^"\\]|\\.)*")\]`)
+	noteAsks   = regexp.MustCompile(`(?i)^(?:which|what|why|where|how|when|who|tell me more|more|details|and\b|really|say more|explain|is it|are they)\b`)
 )
 
 // noteIntent answers a question after a heartbeat spoke, out of what it said and what its check saw.
@@ -137,6 +139,9 @@ func noteIntent(r *reading, c clause) act {
 		return nil
 	}
 	for _, text := range slices.Backward(r.texts) {
+		if digest := digestNote.FindStringSubmatch(text); digest != nil {
+			return saying("I told you in one message what had been held back:\n%s", quote(unescape(digest[1]), longQuote))
+		}
 		notes := toldNote.FindAllStringSubmatch(text, -1)
 		if len(notes) == 0 {
 			continue

@@ -155,3 +155,27 @@ func TestFixedWordsAreSaidWithoutAModel(t *testing.T) {
 		t.Error("the second reminder is in no digest")
 	}
 }
+
+// TestForget removes what was told to one person, and to nobody whose name begins like theirs.
+func TestForget(t *testing.T) {
+	store := open(t)
+	voice := notify.Voice{Store: store}
+	for _, person := range []agent.PersonID{"terminal:ann", "terminal:anna"} {
+		for _, heartbeat := range []string{"call", "disk"} {
+			if _, err := voice.Say(context.Background(), person, agent.Wake{Heartbeat: heartbeat, Episode: "1", Text: "Now."}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := store.Update(context.Background(), func(tx memory.Tx) error {
+		for i, want := range []int{2, 0} {
+			if removed, err := notify.Forget(tx, "terminal:ann"); removed != want || err != nil {
+				t.Errorf("time %d: %d rows, %v", i+1, removed, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
