@@ -108,6 +108,9 @@ type Event struct {
 	// Overheard says that nobody spoke to the bot: words in a thread without a mention. They are taken only if a
 	// conversation of the bot's lives there.
 	Overheard bool
+	// Zoneless says that the platform tells where people are, and does not of this one: once, in their direct messages, they are
+	// asked for their time zone.
+	Zoneless bool
 
 	zoneTold bool // the platform tells the person's zone
 }

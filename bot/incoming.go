@@ -19,6 +19,9 @@ func (h *Hub) Receive(ctx context.Context, e Event) (Admission, error) {
 	if errors.Is(err, memory.ErrFull) {
 		h.tellFull(e)
 	}
+	if err == nil && admission == Taken && e.Zoneless && agent.Direct(e.Address) {
+		h.askZone(ctx, e)
+	}
 	return admission, err
 }
 

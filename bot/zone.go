@@ -58,6 +58,35 @@ func (h *Hub) zone(ctx context.Context, e Event, rest string) (Admission, error)
 	return admission, err
 }
 
+// keptZone begins the name under which it is kept that a person was asked for their zone.
+const keptZone = "zone "
+
+// askZone asks a person for their zone, unless it is known or they were asked before. It is done as well as it can be.
+func (h *Hub) askZone(ctx context.Context, e Event) {
+	platform, _, _ := strings.Cut(e.Address, ":")
+	name := keptKey(platform, keptZone+string(e.From.ID))
+	err := h.Store.Update(ctx, func(tx memory.Tx) error {
+		_, known, err := agent.Home(tx, e.From.ID)
+		if err != nil || known.Zone != "" {
+			return err
+		}
+		asked, _, err := tx.Table(tableKept).Get(name)
+		if err != nil || len(asked) > 0 {
+			return err
+		}
+		if err := tx.Table(tableKept).Put(name, []byte("asked")); err != nil {
+			return err
+		}
+		return agent.Send(tx, agent.Reply{Kind: agent.Notice, To: e.From.ID, Address: e.From.ID.Home(), Text: fmt.Sprintf(
+			"I ask this once: which time zone are you in? I do not know it, so reminders and quiet hours go by UTC. %s sets it.", h.word(e.Address, "zone Europe/Berlin"))})
+	})
+	if err != nil {
+		h.Log.Warn("cannot ask somebody for their time zone", "person", e.From.ID, "error", err)
+		return
+	}
+	h.Outgoing()
+}
+
 // loadZone reads the name of a zone as people write it: with blanks, and in any case.
 func loadZone(name string) (*time.Location, error) {
 	name = strings.ReplaceAll(strings.TrimSpace(name), " ", "_")

@@ -43,6 +43,45 @@ func TestZone(t *testing.T) {
 	say("Asia/Tokyo", "nudge zone Europe/Berlin", "change it there")
 }
 
+// TestAskedForTheZoneOnce asks those of whom their platform does not tell it, once, and nobody whose zone is known.
+func TestAskedForTheZoneOnce(t *testing.T) {
+	s, f := newStage(t, "")
+	asked := func() (n int) {
+		for _, d := range f.all() {
+			if strings.Contains(d.Text, "which time zone are you in?") {
+				n++
+			}
+		}
+		return n
+	}
+	say := func(from agent.Person, address string) {
+		e := s.event("hello")
+		e.From, e.Address, e.Zoneless = from, address, true
+		s.receive(e)
+	}
+	nowhere := ann
+	nowhere.Zone = ""
+	say(nowhere, "chat:T:C:1")
+	if asked() != 0 {
+		t.Error("asked where others read along")
+	}
+	say(nowhere, annHome)
+	say(nowhere, annHome)
+	if asked() != 1 {
+		t.Errorf("asked %d times", asked())
+	}
+	e := s.event("nudge zone Europe/Berlin")
+	e.From = nowhere
+	s.receive(e)
+	if err := s.hub.Keep(context.Background(), "chat", map[string]string{"zone " + string(ann.ID): ""}); err != nil {
+		t.Fatal(err)
+	}
+	say(nowhere, annHome)
+	if asked() != 1 {
+		t.Error("asked although the zone is known")
+	}
+}
+
 // TestComplete has what is offered while a command is typed.
 func TestComplete(t *testing.T) {
 	s, _ := newStage(t, "")

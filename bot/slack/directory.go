@@ -107,6 +107,12 @@ func (d *directory) known(user string) (profile, bool) {
 	return p, true
 }
 
+// zoneless reports whether Slack has told who somebody is, and no time zone of theirs.
+func (d *directory) zoneless(user string) bool {
+	p, ok := d.known(user)
+	return ok && !p.at.IsZero() && p.zone == ""
+}
+
 // learn keeps what Slack tells of a person.
 func (d *directory) learn(u slack.User) profile {
 	p := profile{

@@ -118,6 +118,7 @@ func (s *Slack) message(ctx context.Context, in bot.Receiver, e envelope, o oute
 	event.From, event.Standing = s.person(ctx, team, m.User)
 	if m.direct() {
 		s.directory.met(m.User, m.Channel)
+		event.Zoneless = s.directory.zoneless(m.User)
 	}
 	admission, err := s.talk(ctx, in, at, event, m.User)
 	if err == nil {

@@ -62,6 +62,22 @@ func TestOneOrganisation(t *testing.T) {
 	}
 }
 
+// TestWhoseZoneIsAskedFor has those asked of whom Slack tells no zone, and nobody while Slack does not tell who they are.
+func TestWhoseZoneIsAskedFor(t *testing.T) {
+	d := newDesk(t, brisk)
+	d.server.AddUser(slacktest.User{ID: "U0EVE", Name: "Eve"})
+	d.server.AddUser(slacktest.User{ID: "U0DAN", Name: "Dan"})
+	d.say(slacktest.Said{Text: "hi"})
+	d.say(slacktest.Said{User: "U0EVE", Text: "hi"})
+	d.server.Fail("users.info", slacktest.Fault{Status: 503})
+	d.say(slacktest.Said{User: "U0DAN", Text: "hi"})
+	for i, want := range []bool{false, true, false} {
+		if e := d.in.all()[i]; e.Zoneless != want {
+			t.Errorf("%s: zoneless is %v", e.From.ID, e.Zoneless)
+		}
+	}
+}
+
 func TestPeopleAreKeptFresh(t *testing.T) {
 	d := newDesk(t, brisk)
 	d.say(slacktest.Said{Text: "hi"})
