@@ -140,7 +140,7 @@ func (a *actor) noteTry(asked *modelAskedEntry, wait time.Duration, cause error)
 func (a *actor) keepAnswer(asked *modelAskedEntry, answer model.Answer, took time.Duration) error {
 	entry := modelCallEntry{
 		Turn: asked.Turn, Run: asked.Run, Step: asked.Step, Model: answer.Model, Finish: answer.Finish, Usage: answer.Usage,
-		Cost: a.model().Spec.cost(answer.Usage), Took: took, Summary: asked.Summary,
+		Cost: a.model().Spec.cost(answer.Usage), Took: took, Summary: asked.Summary, Tainted: a.tainted(),
 	}
 	if !answer.Usage.Known {
 		entry.Cost = asked.Reserve // unknown is not free

@@ -128,6 +128,7 @@ type modelCallEntry struct {
 	Ratio     float64       `json:"ratio,omitempty"`   // of the first model's tokens to those counted here
 	Summary   bool          `json:"summary,omitempty"` // the text stands in the compaction that follows
 	Took      time.Duration `json:"took"`
+	Tainted   bool          `json:"tainted,omitempty"` // text of strangers was in what the model was sent
 }
 
 // modelLostEntry closes a model call that has no answer: cut off by a crash, a Stop or an error.

@@ -175,7 +175,7 @@ func (a *actor) progress(tool, text string) {
 // progressLine is such a line; there is none where nobody watches.
 func (a *actor) progressLine(tool, text string) (line Reply, ok bool) {
 	t := a.state.turn
-	return Reply{Kind: Progress, Session: a.session, Turn: t.id, Run: t.run, Tool: tool, Text: text, Address: t.address}, t.provenance != Heartbeat
+	return Reply{Kind: Progress, Session: a.session, Turn: t.id, Run: t.run, Tool: tool, Text: text, Tainted: a.tainted(), Address: t.address}, t.provenance != Heartbeat
 }
 
 func now() time.Time { return time.Now().UTC() }

@@ -57,7 +57,7 @@ func (a *actor) settle(why *halt, final answer) (outcome, error) {
 	case say != "":
 		a.say(Reply{Kind: Notice, Text: say})
 	default:
-		a.say(Reply{Kind: Final, Text: final.text, Data: final.data})
+		a.say(Reply{Kind: Final, Text: final.text, Data: final.data, Tainted: a.tainted()})
 	}
 	totals := t.totals(why.reason)
 	if watched {

@@ -22,6 +22,9 @@ func (ag *Agent) taints(o compact.Origin, person PersonID) bool {
 	return o.Outside != "" || slices.ContainsFunc(o.Speakers, func(id string) bool { return ag.stranger(PersonID(id), person) })
 }
 
+// tainted reports whether the turn under way is.
+func (a *actor) tainted() bool { return a.taints(a.state.origin, a.state.turn.person.ID) }
+
 // stranger reports whether somebody's words are outside text in a turn of a person's.
 func (ag *Agent) stranger(id, person PersonID) bool { return id != person && !ag.owns(id) }
 

@@ -46,13 +46,13 @@ func shown(e entry) (Reply, bool) {
 		}
 		return r, e.Provenance == Human
 	case *notedEntry:
-		return Reply{Kind: Notify, ID: e.Note.Card, Heartbeat: e.Heartbeat, Text: e.Note.Text}, e.Heartbeat != "" || e.Digest
+		return Reply{Kind: Notify, ID: e.Note.Card, Heartbeat: e.Heartbeat, Text: e.Note.Text, Tainted: e.originOf().Outside != ""}, e.Heartbeat != "" || e.Digest
 	case *modelCallEntry:
 		kind := Final
 		if len(e.Calls) > 0 {
 			kind = Progress
 		}
-		return Reply{Kind: kind, Turn: e.Turn, Run: e.Run, Text: e.Text}, e.Text != ""
+		return Reply{Kind: kind, Turn: e.Turn, Run: e.Run, Text: e.Text, Tainted: e.Tainted}, e.Text != ""
 	case *toolCallEntry:
 		return Reply{Kind: Progress, Turn: e.Turn, Run: e.Run, Tool: e.Tool, Text: e.Tool}, true
 	case *progressEntry:
@@ -76,7 +76,7 @@ func shownCard(e *cardEntry) Reply {
 		return shownUnknown(*e, "")
 	}
 	if !e.Question {
-		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires, Parked: e.Parked, Always: e.always()}
+		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires, Parked: e.Parked, Always: e.always(), Why: e.Why}
 	}
 	r := Reply{Kind: Ask, Turn: e.Turn, Run: e.Run, ID: e.Card, Deadline: &e.Expires}
 	var q questionArguments

@@ -132,6 +132,7 @@ func Tell(tx memory.Tx, route string, note Note, urgency, key string) (session s
 	}
 	err = Send(tx, Reply{
 		Kind: Notify, Session: session, ID: note.Card, Text: note.Text, Heartbeat: note.Heartbeat, Urgency: urgency, Key: key, Address: route,
+		Tainted: note.originOf().Outside != "",
 	})
 	if err != nil {
 		return "", err

@@ -7,16 +7,20 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/secret"
+	"nudge/bot/markdown"
 )
 
 // hiddenLine stands on a card that does not show all that runs.
 const hiddenLine = secret.Mark + " stands for a secret that is not shown. What runs has it; if you edit the arguments, write it anew."
 
-// Hide is a reply without the secrets in it. A card of which something was hidden says so, since otherwise what it shows
-// is what runs.
+// Hide is a reply as it may be shown: without the secrets in it, and where strangers may have had a hand in its words, without
+// links. A card of which something was hidden says so, since otherwise what it shows is what runs.
 func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 	shown := r
 	shown.Text, shown.Told, shown.Why = secrets.Text(r.Text), secrets.Text(r.Told), secrets.Text(r.Why)
+	if r.Tainted {
+		shown.Text, shown.Tainted = markdown.Unlinked(shown.Text), false // it is no longer of consequence
+	}
 	shown.Arguments, shown.Data = secrets.JSON(r.Arguments), secrets.JSON(r.Data)
 	shown.Choices = slices.Clone(r.Choices)
 	for i, choice := range shown.Choices {

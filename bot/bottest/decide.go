@@ -100,6 +100,16 @@ func cardSaysWhy(w *world) {
 	w.rig.Press(w.who.Ann, Direct, decision(line.Card.ID, agent.Deny, "", ""))
 	w.seen("send ended: not run")
 	w.ran()
+	for _, line := range w.rig.Shown(w.who.Ann, Direct) {
+		if !strings.Contains(line.Text, "send ended") {
+			continue
+		}
+		for _, part := range []string{"chart", "(`https://evil.test/p.png?d=4711`)", "Go on at your bank", "(`https://evil.test/?d=4712`)", "`https://evil.test/?d=4713`"} {
+			if !strings.Contains(line.Text, part) {
+				w.Errorf("%q is not in plain sight in %q", part, line.Text)
+			}
+		}
+	}
 }
 
 func edit(w *world) {
