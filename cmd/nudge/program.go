@@ -87,6 +87,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	if err != nil {
 		return nil, failed(err)
 	}
+	closeOff(dataDir, workspaces(c, dataDir), log)
 	release, err := made.claimApps(c, dataDir, log)
 	if err != nil {
 		return nil, errors.Join(err, store.Close(), release())

@@ -136,3 +136,17 @@ func (d Dirs) Forget(p agent.PersonID) (files int, err error) {
 	}
 	return files, nil
 }
+
+// All are the paths of people's folders that are there; none when one is shared by everybody.
+func (d Dirs) All() (paths []string) {
+	entries, err := os.ReadDir(d.Dir)
+	if err != nil || d.Shared {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.IsDir() && (strings.HasPrefix(entry.Name(), "p-") || strings.HasPrefix(entry.Name(), "~")) {
+			paths = append(paths, filepath.Join(d.Dir, entry.Name()))
+		}
+	}
+	return paths
+}
