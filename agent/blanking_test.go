@@ -3,6 +3,9 @@ package agent
 import (
 	"strings"
 	"testing"
+
+	"nudge/agent/compact"
+	"nudge/agent/model"
 )
 
 // Words that several said in one breath are parted by the names before them; what cannot be told apart goes.
@@ -49,7 +52,40 @@ func TestBlankingOfQuotes(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
+	b.marks = marksIn([]string{"write to ann@example.org, or call +49 170 1234567 about order-17", "nothing of note"})
+	const before, after = "I wrote to ann@example.org of order-17 and noted it", "I wrote to " + removedMark + " of " + removedMark + " and noted it"
+	if got := b.derived(before); got != after {
+		t.Errorf("%q became %q, want %q", before, got, after)
+	}
 	if got := b.withoutIn(`{"x":"buy a new boiler"}`); got != `{"x":"`+removedWords+`"}` {
 		t.Errorf("arguments became %s", got)
+	}
+}
+
+// A checkpoint has the conversation in it, and a summary may have anything.
+func TestBlankingOfWhatSumsUp(t *testing.T) {
+	b := &blanking{forgetting: &forgetting{Forgetting: Forgetting{Accounts: []PersonID{"discord:1"}}, hide: strings.NewReplacer(`"discord:1"`, `"gone"`)}}
+	const secret = "a secret of hers"
+	for _, e := range []entry{
+		checkpointEntry{View: []model.Message{{Role: model.User, Text: secret}}, Plan: secret},
+		compactedEntry{Change: compact.Change{Note: secret, Left: compact.Left{Summary: secret}}},
+		modelCallEntry{Summary: true, Text: secret},
+		decidedEntry{By: "discord:1", Name: secret, Text: secret},
+		turnEntry{Person: Person{ID: "discord:1", Name: secret}},
+	} {
+		line, err := encode(e, now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		blank, err := b.line(line)
+		if err != nil || strings.Contains(string(blank.Data), secret) || strings.Contains(string(blank.Data), "discord:1") {
+			t.Errorf("%s became %s, %v", line.Kind, blank.Data, err)
+		}
+		if !blank.At.Equal(line.At) {
+			t.Errorf("%s is of another time", line.Kind)
+		}
+		if _, err := decode(blank); err != nil {
+			t.Errorf("%s cannot be read: %v", line.Kind, err)
+		}
 	}
 }

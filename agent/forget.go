@@ -2,12 +2,14 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +48,7 @@ type Forgetting struct {
 const (
 	forgottenPrefix = "forgotten:"
 	removedWords    = "[removed: this person asked to be forgotten]"
+	removedMark     = "[removed]"
 	removedSummary  = "[A summary of what was said before stood here. It was removed, since somebody whose words were in it asked to be forgotten.]"
 	// quoted is how many bytes words have at least that are looked for wherever somebody may have quoted them. Shorter ones
 	// stand everywhere.
@@ -338,6 +341,7 @@ func (r *forgetting) blank(session string) error {
 		return err
 	}
 	slices.SortFunc(b.words, func(x, y string) int { return len(y) - len(x) })
+	b.marks = marksIn(b.words)
 	for i, line := range lines {
 		if lines[i], err = b.line(line); err != nil {
 			return err
@@ -473,6 +477,7 @@ type blanking struct {
 	names    map[string]bool // by which they went there
 	others   map[string]bool // and others did
 	words    []string        // that they said, longest first
+	marks    []string        // in their words, that tell somebody or something apart: numbers, addresses, names with digits
 	attached []string        // ids of files
 	open     map[string]*cardEntry
 }
@@ -577,6 +582,31 @@ func (b *blanking) without(text string) string {
 	return b.nameless(text)
 }
 
+// mark is how what tells somebody or something apart is written.
+var mark = regexp.MustCompile(`[\pL\pN][\pL\pN_.@+:/-]{4,}[\pL\pN]`)
+
+// marksIn are the marks in words, longest first. Plain words are none.
+func marksIn(words []string) (marks []string) {
+	for _, text := range words {
+		for _, m := range mark.FindAllString(text, -1) {
+			if strings.ContainsAny(m, "@0123456789") {
+				marks = append(marks, m)
+			}
+		}
+	}
+	slices.SortFunc(marks, func(x, y string) int { return cmp.Or(len(y)-len(x), strings.Compare(x, y)) })
+	return slices.Compact(marks)
+}
+
+// derived is without for what was made of what they said: there not even a mark may stand.
+func (b *blanking) derived(text string) string {
+	text = b.without(text)
+	for _, m := range b.marks {
+		text = strings.ReplaceAll(text, m, removedMark)
+	}
+	return text
+}
+
 // nameless is a text without the name before removed words.
 func (b *blanking) nameless(text string) string {
 	for name := range b.names {
@@ -608,7 +638,7 @@ func (b *blanking) line(line memory.Entry) (memory.Entry, error) {
 		}
 		e.Text = b.without(e.Text)
 	case *modelCallEntry:
-		e.Text, e.Reasoning = b.without(e.Text), b.without(e.Reasoning)
+		e.Text, e.Reasoning = b.derived(e.Text), b.derived(e.Reasoning)
 		if e.Summary {
 			e.Text = removedSummary
 		}
@@ -616,22 +646,22 @@ func (b *blanking) line(line memory.Entry) (memory.Entry, error) {
 			e.Calls[i].Arguments = b.withoutIn(e.Calls[i].Arguments)
 		}
 	case *modelAskedEntry:
-		e.Tail = b.without(e.Tail)
+		e.Tail = b.derived(e.Tail)
 	case *toolCallEntry:
 		e.Arguments = b.withoutIn(e.Arguments)
 	case *toolResultEntry:
-		e.Text = b.without(e.Text)
+		e.Text = b.derived(e.Text)
 		for name := range b.names {
 			e.Text = strings.ReplaceAll(e.Text, name+" denied this call", "somebody denied this call")
 		}
 	case *progressEntry:
-		e.Line = b.without(e.Line)
+		e.Line = b.derived(e.Line)
 	case *cardEntry:
 		e.Arguments = json.RawMessage(b.withoutIn(string(e.Arguments)))
 	case *notedEntry:
-		e.Text, e.Evidence = b.without(e.Text), b.without(e.Evidence)
+		e.Text, e.Evidence = b.derived(e.Text), b.derived(e.Evidence)
 	case *stoppedEntry:
-		e.Say = b.without(e.Say)
+		e.Say = b.derived(e.Say)
 	case *compactedEntry:
 		if e.Change.Left.Summary != "" {
 			e.Change.Note, e.Change.Left.Summary = removedSummary, removedSummary
@@ -642,7 +672,7 @@ func (b *blanking) line(line memory.Entry) (memory.Entry, error) {
 	return blank, err
 }
 
-// withoutIn is without for JSON, in which words may be escaped.
+// withoutIn is derived for JSON, in which words may be escaped.
 func (b *blanking) withoutIn(text string) string {
 	for _, words := range b.words {
 		if len(words) < quoted {
@@ -651,6 +681,9 @@ func (b *blanking) withoutIn(text string) string {
 		if data, err := plainJSON(words); err == nil {
 			text = strings.ReplaceAll(text, string(data[1:len(data)-1]), removedWords)
 		}
+	}
+	for _, m := range b.marks {
+		text = strings.ReplaceAll(text, m, removedMark)
 	}
 	return text
 }

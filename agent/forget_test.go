@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"nudge/agent"
 	"nudge/agent/agenttest"
@@ -234,5 +235,29 @@ func TestTheAuditOutlivesASession(t *testing.T) {
 	after := audit(t, w.Config.Store)
 	if len(after) != len(before) || after[0].Digest != before[0].Digest || after[0].By != sharedAnn.ID || after[0].Text != "" || after[0].Shown != nil {
 		t.Errorf("the audit after: %+v", after)
+	}
+}
+
+// What runs for the person is stopped first, in their own sessions and in those with others.
+func TestForgettingStopsWhatRuns(t *testing.T) {
+	for _, where := range []string{sharedAnn.ID.Home(), thread} {
+		d := &deeds{begun: make(chan string, 1)}
+		w, _ := fresh(t, once(agenttest.Call(1, "dig", `{"x":"canary-7421"}`)), d.slow("dig", agent.Effectful, time.Hour))
+		m := agent.Message{Keys: []string{"dig"}, ID: "m1", Provenance: agent.Human, From: sharedAnn, Address: where, Text: "dig for canary-7421"}
+		if _, err := w.Pass(m); err != nil {
+			t.Fatal(err)
+		}
+		<-d.begun
+		if _, err := w.Agent.Forget(context.Background(), forgetAnn, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Rest()
+		if left := traces(t, w.Config.Store, canary); left != "" {
+			t.Errorf("in %s is left: %s", where, left)
+		}
+		if found := problems(t, w.Config.Store); len(found) > 0 {
+			t.Errorf("in %s a check finds %q", where, found)
+		}
+		w.Kill()
 	}
 }
