@@ -65,18 +65,19 @@ func New(c Config) (agent.Tool, error) {
 }
 
 // read takes the address out of a call and checks it as far as that needs no network.
-func (f *fetcher) read(in agent.Invocation) (target, error) {
+func (f *fetcher) read(in agent.Invocation) (to target, written string, err error) {
 	var arguments struct {
 		URL string `json:"url"`
 	}
 	if err := in.Decode(&arguments); err != nil {
-		return target{}, err
+		return target{}, "", err
 	}
-	return f.check(arguments.URL)
+	to, err = f.check(arguments.URL)
+	return to, arguments.URL, err
 }
 
 func (f *fetcher) run(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-	to, err := f.read(in)
+	to, _, err := f.read(in)
 	if err != nil {
 		return agent.Result{}, err
 	}
@@ -94,13 +95,14 @@ func (f *fetcher) run(ctx context.Context, in agent.Invocation) (agent.Result, e
 
 // judge refuses what would never be fetched, so that nobody is asked about it.
 func (f *fetcher) judge(in agent.Invocation) (agent.Policy, string, error) {
-	_, err := f.read(in)
+	_, _, err := f.read(in)
 	return agent.PolicyNo, "", err
 }
 
-// labels of a call: what an address asks for can tell its host anything, unless somebody else than the model chose it.
+// labels of a call: what an address asks for can tell its host anything, unless the operator or the person
+// chose it.
 func (f *fetcher) labels(in agent.Invocation) agent.Labels {
-	to, err := f.read(in)
-	chosen := err == nil && (listedIn(f.Hosts, to.url) || in.Given != nil && in.Given(to.url.String()))
+	to, written, err := f.read(in)
+	chosen := err == nil && (listedIn(f.Hosts, to.url) || in.Given != nil && (in.Given(written) || in.Given(to.String())))
 	return agent.Labels{Outside: true, WayOut: !chosen}
 }

@@ -316,6 +316,12 @@ func TestHostsNarrow(t *testing.T) {
 	if labels := w.tool().LabelsOf(call("http://good.test/")); labels != (agent.Labels{Outside: true, WayOut: true}) {
 		t.Errorf("without hosts the labels are %+v", labels)
 	}
+	// What the person gave is no way out; what the model makes of it is.
+	for address, out := range map[string]bool{"http://given.test/a?b=c": false, "http://given.test/a?b=secret": true, "http://given.test/": true} {
+		if labels := w.tool().LabelsOf(call(address)); labels != (agent.Labels{Outside: true, WayOut: out}) {
+			t.Errorf("%s has the labels %+v", address, labels)
+		}
+	}
 	for _, host := range []string{"", "http://docs.test", "Docs.test", "docs.test/path", "10.0.0.1", "localhost", "*", "*.", "*.93.184.216.34", "a.*.test", "docs.test:", "user@docs.test", "docs.test?x"} {
 		if _, err := New(Config{Hosts: []string{host}}); err == nil {
 			t.Errorf("the host %q is taken", host)

@@ -107,7 +107,7 @@ func (w *world) tool(hosts ...string) agent.Tool {
 
 func call(address string) agent.Invocation {
 	arguments, _ := json.Marshal(map[string]string{"url": address})
-	return agent.Invocation{Arguments: arguments}
+	return agent.Invocation{Arguments: arguments, Given: func(address string) bool { return address == "http://given.test/a?b=c" }}
 }
 
 // fetch has a page fetched as the agent would.
