@@ -165,6 +165,19 @@ func (c Config) writeFile() agent.Tool {
 			})
 			return policy, name, err
 		},
+		Card: func(in agent.Invocation) string {
+			var with struct {
+				Content string `json:"content"`
+			}
+			if in.Decode(&with) != nil {
+				return ""
+			}
+			said, err := within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return difference(root, name, with.Content) })
+			if err != nil {
+				return ""
+			}
+			return said.Text
+		},
 		Digest: func(in agent.Invocation) string { return digestOf(dirs, in) },
 	}
 }

@@ -1,0 +1,101 @@
+package workspace
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"nudge/agent"
+)
+
+func TestTheCardOfAWriteShowsWhatChanges(t *testing.T) {
+	dir := t.TempDir()
+	dirs := Dirs{Dir: dir, Shared: true}
+	tool := Config{Dirs: dirs}.writeFile()
+	for _, c := range []struct{ name, before, after, want string }{
+		{"a line", "one\ntwo\nthree\n", "one\n2\nthree\nfour\n", "What would change in \"f.txt\":\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n three\n+four"},
+		{"nothing", "one\n", "one\n", `Nothing in "f.txt" would change.`},
+		{"all", "", "new\n", "What would change in \"f.txt\":\n@@ -0,0 +1 @@\n+new"},
+		{"a file that is none", strings.Repeat("\x00\x01", 50), "text", `"f.txt" has 100 bytes now and would have 4.`},
+		{"much", strings.Repeat("a\n", maxCompared), "b", `"f.txt" has 262144 bytes now and would have 1.`},
+		{"many lines", strings.Repeat("a\n", 500), strings.Repeat("b\n", 500), "[… 921 lines more; the arguments have all of the new content …]"},
+		{"a long line", "x", strings.Repeat("y", 1000), "[… 701 bytes more …]"},
+		{"a header in it", "--- a\n+++ after\n", "--- b\n+++ after\n", "\n---- a\n+--- b\n +++ after"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "f.txt"), []byte(c.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if card := tool.Card(writing(t, "f.txt", c.after)); !strings.Contains(card, c.want) {
+			t.Errorf("%s: the card says %q, want %q", c.name, card, c.want)
+		}
+	}
+	if card := tool.Card(writing(t, "new/g.txt", "12345")); card != `"new/g.txt" is a new file of 5 bytes.` {
+		t.Errorf("of a new file the card says %q", card)
+	}
+	if card := tool.Card(writing(t, "../x", "1")); card != "" {
+		t.Errorf("of what cannot be written the card says %q", card)
+	}
+}
+
+// A text in which something was hidden from the model takes the place of no file.
+func TestWhatWasHiddenIsNotWrittenOver(t *testing.T) {
+	dir := t.TempDir()
+	tool := Config{Dirs: Dirs{Dir: dir, Shared: true}}.writeFile()
+	if err := os.WriteFile(filepath.Join(dir, "f.txt"), []byte("key: 1234"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tool.Judge(writing(t, "f.txt", "key: [secret]")); err == nil || !strings.Contains(err.Error(), "hidden from you") {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := tool.Judge(writing(t, "g.txt", "key: [secret]")); err != nil {
+		t.Errorf("a new file: %v", err)
+	}
+}
+
+func writing(t *testing.T, path, content string) agent.Invocation {
+	t.Helper()
+	arguments, err := json.Marshal(map[string]string{"path": path, "content": content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: arguments}
+}
+
+// FuzzPaths holds every path against the one thing that must never be: reaching something outside the folder.
+func FuzzPaths(f *testing.F) {
+	for _, path := range []string{"a.txt", "../secret", "/etc/passwd", "a/../../secret", "link/secret", "linked", "..\\secret", "C:/x", "a\x00b", "./a/./b", "a//b", "~/x", "\u202etxt", "..%2fsecret", "…/secret", ".nudge-tmp-x", "a/.", strings.Repeat("a/", 3000), "\xff\xfe", "．．/secret", "con", "a.", "a "} {
+		f.Add(path)
+	}
+	outer := f.TempDir()
+	inner := filepath.Join(outer, "inner")
+	const kept = "what is outside stays as it is"
+	for _, make := range []error{
+		os.Mkdir(inner, 0o700), os.WriteFile(filepath.Join(outer, "secret"), []byte(kept), 0o600),
+		os.Symlink(outer, filepath.Join(inner, "link")), os.Symlink(filepath.Join(outer, "secret"), filepath.Join(inner, "linked")),
+	} {
+		if make != nil {
+			f.Fatal(make)
+		}
+	}
+	tools := Tools(Config{Dirs: Dirs{Dir: inner, Shared: true}})
+	f.Fuzz(func(t *testing.T, path string) {
+		for _, tool := range tools {
+			in := writing(t, path, "written")
+			if tool.Judge != nil {
+				_, _, _ = tool.Judge(in)
+			}
+			result, err := tool.Run(t.Context(), in)
+			if strings.Contains(result.Text, kept) || err != nil && (strings.Contains(err.Error(), outer) || strings.Contains(err.Error(), kept)) {
+				t.Fatalf("%s of %q gave %q, %v", tool.Name, path, result.Text, err)
+			}
+		}
+		if text, err := os.ReadFile(filepath.Join(outer, "secret")); err != nil || string(text) != kept {
+			t.Fatalf("%q changed what is outside: %q, %v", path, text, err)
+		}
+		if entries, err := os.ReadDir(outer); err != nil || len(entries) != 2 {
+			t.Fatalf("%q left %v outside, %v", path, entries, err)
+		}
+	})
+}
