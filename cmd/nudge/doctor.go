@@ -326,6 +326,9 @@ func programFindings(c config.Config) []finding {
 	}
 	for _, command := range c.Commands {
 		look(fmt.Sprintf("command %q", command.Name), command.Run)
+		if command.Box {
+			look(fmt.Sprintf("command %q, which runs in a box", command.Name), []string{"bwrap"})
+		}
 	}
 	for i, h := range c.Hooks {
 		look(fmt.Sprintf("hook %d, which refuses while it cannot run", i+1), h.Run)

@@ -57,7 +57,13 @@ func ownName() string {
 func (a *app) serveAdapters(ctx context.Context, p *program, me agent.Person) error {
 	platforms := p.parts.platforms()
 	adapters := slices.Clone(platforms)
-	ready := func() error { return p.works(ctx, platforms) }
+	ready := func() error {
+		err := p.works(ctx, platforms)
+		if err == nil {
+			return nil
+		}
+		return errors.New(p.secrets.Text(err.Error())) // whoever may ask is told
+	}
 	told := ctx // ends when the program is told to end
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -201,6 +201,42 @@ func TestTheModelReads(t *testing.T) {
 	}
 }
 
+// A stand-in for bubblewrap shows what it is asked for, and then runs the command without a box.
+func TestACommandInABox(t *testing.T) {
+	s := newShop(t)
+	preset := Preset{Name: "look", Run: []string{"printf", "<%s>", "{word}"}, Parameters: map[string]Parameter{"word": {}}, Box: true}
+	tool, err := New([]Preset{preset}, func(agent.PersonID) (string, error) { return s.dir, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := agent.Invocation{Arguments: json.RawMessage(`{"name":"look","word":"a b"}`)}
+	programs := t.TempDir()
+	t.Setenv("PATH", programs)
+	if _, err := tool.Run(context.Background(), in); err == nil || !strings.Contains(err.Error(), `the command "look" cannot run: it runs only in a box`) {
+		t.Errorf("without bubblewrap: %v", err)
+	}
+	standIn := "#!/bin/sh\nPATH=/usr/bin:/bin\nwhile [ \"$1\" != -- ]; do echo \"$1\"; shift; done\nshift\nexec \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(programs, "bwrap"), []byte(standIn), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	result, err := tool.Run(context.Background(), in)
+	if err != nil || !strings.HasSuffix(result.Text, "<a b>") {
+		t.Fatalf("it gave %q, %v", result.Text, err)
+	}
+	asked := strings.Join(strings.Split(result.Text, "\n"), " ")
+	for _, want := range []string{" --unshare-all ", " --die-with-parent ", " --new-session ", " --tmpfs /tmp --bind " + s.dir + " " + s.dir + " --chdir " + s.dir + " "} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("%q is not in %q", want, asked)
+		}
+	}
+	open := preset
+	open.Box = false
+	other, err := New([]Preset{open}, func(agent.PersonID) (string, error) { return s.dir, nil })
+	if err != nil || other.Digest(in) == tool.Digest(in) {
+		t.Errorf("the digest is the same without the box, %v", err)
+	}
+}
+
 func TestCancelEndsACommand(t *testing.T) {
 	s := newShop(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -36,6 +36,7 @@ type Preset struct {
 	Effect     agent.Effect         // agent.Effectful when empty
 	Policy     agent.Policy         // agent.PolicyAsk when empty
 	Timeout    time.Duration        // DefaultTimeout when 0
+	Box        bool                 `json:",omitempty"` // it runs without a network and sees its folder alone, or not at all
 }
 
 // Parameter is a part of a command that the model fills in.

@@ -223,6 +223,11 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err != nil {
 		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
 	}
+	if p.Box {
+		if argv, err = boxed(argv, dir); err != nil {
+			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
+		}
+	}
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir, Limit: maxOutput})

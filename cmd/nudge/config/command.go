@@ -26,7 +26,7 @@ func (c Config) Presets() []command.Preset {
 func (c Command) preset() command.Preset {
 	preset := command.Preset{
 		Name: c.Name, Run: c.Run, Parameters: map[string]command.Parameter{},
-		Effect: agent.Effect(c.Effect), Policy: agent.Policy(c.Approve), Timeout: time.Duration(c.Timeout),
+		Effect: agent.Effect(c.Effect), Policy: agent.Policy(c.Approve), Timeout: time.Duration(c.Timeout), Box: c.Box,
 	}
 	for name, parameter := range c.Parameters {
 		preset.Parameters[name] = command.Parameter{Pattern: parameter.Pattern, Description: parameter.Description}

@@ -131,6 +131,7 @@ type Command struct {
 	Effect     string               `toml:"effect" one:"read|idempotent|effect"`
 	Approve    string               `toml:"approve" one:"no|ask|owner|second"`
 	Timeout    Duration             `toml:"timeout" above:"0"` // 0 means limits.tool_timeout
+	Box        bool                 `toml:"box"`
 }
 
 // Parameter is a value that a command takes. In the file it is a table, or just the pattern.
