@@ -24,7 +24,6 @@ const (
 	maxMemory = 64 << 20        // bytes that its values may take
 	maxTime   = 5 * time.Second // of the interpreter
 	allTime   = 8 * time.Second // of its process, which must start and may hang
-	maxStack  = 256 << 10       // bytes
 	maxResult = 128 << 10       // bytes of JSON
 	maxLog    = 32 << 10        // bytes
 )
