@@ -12,7 +12,9 @@
 // (request.go). What a card says (card.go) and what a person sees of their own at a glance (overview.go) are made here, so that
 // no platform shows another text than the others.
 //
-// [Lanes] and [Recent] are for adapters: what most of them need to take in what they hear in order, and to know it again.
+// [Lanes] and [Recent] are for adapters: what most of them need to take in what they hear in order, and to know it again. What an
+// adapter has to know after the next start it gives to the hub (kept.go), which also tells what a command that is being typed may
+// become (complete.go), and keeps the time zones of people whose platform does not tell them (zone.go).
 //
 // Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.
 package bot

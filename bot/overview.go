@@ -21,6 +21,7 @@ type Overview struct {
 	Heartbeats []Beat        // that wake for the person and have not ended, by name
 	Diary      string        // what is remembered of the person, in a sentence or more
 	Spent      agent.Money   // on the person's present date
+	Zone       string        // the person's, as far as it is known
 }
 
 // Beat is a heartbeat as its person sees it.
@@ -52,9 +53,12 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 	if err != nil || !served {
 		return Overview{}, err
 	}
+	if of, err = h.known(ctx, of); err != nil {
+		return Overview{}, err
+	}
 	var o Overview
 	err = h.Store.View(ctx, func(tx memory.Tx) (err error) {
-		o = Overview{Served: true, Diary: noDiary}
+		o = Overview{Served: true, Zone: of.Zone, Diary: noDiary}
 		if h.Diary != nil {
 			if o.Diary, err = h.ofDiary(tx, of); err != nil {
 				return err

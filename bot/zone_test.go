@@ -40,6 +40,9 @@ func TestZone(t *testing.T) {
 	if err != nil || who.Zone != "Europe/Berlin" {
 		t.Errorf("after plain words the zone is %q: %v", who.Zone, err)
 	}
+	if o := s.overview(agent.Person{ID: ann.ID}, bot.Member); o.Zone != "Europe/Berlin" {
+		t.Errorf("at a glance the zone is %q", o.Zone)
+	}
 	say("Asia/Tokyo", "nudge zone Europe/Berlin", "change it there")
 }
 

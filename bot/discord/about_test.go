@@ -102,7 +102,7 @@ func TestCompletion(t *testing.T) {
 func TestZoneIsAskedOnce(t *testing.T) {
 	timing := brisk
 	timing.Ask = 1
-	h := listen(t, discordtest.Options{}, timing).begin()
+	h := listen(t, discordtest.Options{Nonce: 1}, timing).begin() // which does not hide a second question
 	asked := func() (questions []discordtest.Message) {
 		for _, m := range h.server.ByBot(discordtest.DM(ann)) {
 			if strings.Contains(m.Text, "which time zone are you in?") {
@@ -131,9 +131,16 @@ func TestZoneIsAskedOnce(t *testing.T) {
 	h.discord.timing.Ask = 1
 	h.said(reply(agent.Final, home, "three"))
 	h.said(reply(agent.Final, agent.PersonID("discord:"+bob).Home(), "hello Bob"))
+	h.ear.mu.Lock()
+	h.ear.zones = map[agent.PersonID]string{"discord:" + eve: "Asia/Tokyo"}
+	h.ear.mu.Unlock()
+	h.said(reply(agent.Final, agent.PersonID("discord:"+eve).Home(), "hello Eve")) // who has said it before
 	h.await("Bob is asked", func() bool { return len(h.server.ByBot(discordtest.DM(bob))) == 2 })
 	if n := len(asked()); n != 0 {
 		t.Errorf("Ann is asked %d times more", n)
+	}
+	if said := h.server.ByBot(discordtest.DM(eve)); len(said) != 1 {
+		t.Errorf("Eve is told %q", texts(said))
 	}
 	question = h.server.ByBot(discordtest.DM(bob))[1]
 	h.server.Choose(bob, question.Channel, question.ID, customID(actionZone, ""), "Asia/Tokyo")

@@ -138,7 +138,7 @@ func (d *Discord) outcome(r agent.Reply, now time.Time) string {
 	}
 	until, by := r.Always, r.By
 	r.Always = nil // Discord shows it in the reader's own zone
-	text := cut(escape(strings.TrimSpace(bot.DecidedText(r))), textLimit-400)
+	text := cut(escape(strings.TrimSpace(bot.DecidedText(r))), outcomeLimit)
 	if until != nil {
 		text += " until " + clock(*until)
 	}
@@ -146,5 +146,25 @@ func (d *Discord) outcome(r agent.Reply, now time.Time) string {
 		// A mention that notifies nobody shows the name that people know.
 		text = strings.Replace(text, "by "+escape(by), "by <@"+user+">", 1)
 	}
-	return text + " (" + clock(now) + ")"
+	return text + " (" + clock(now) + ")" + askedOf(r)
+}
+
+// askedOf is the line of an outcome that shows what its card asked, with the answer to a question; "" where none is known.
+func askedOf(r agent.Reply) string {
+	if r.Told == "" || r.IsFeedback() {
+		return ""
+	}
+	line := "\n" + asked(bot.Visible(r.Told))
+	if r.Decision == agent.AnswerIt {
+		line += " → " + cut(escape(bot.Visible(r.Text)), askedLimit)
+	}
+	return line
+}
+
+// asked shows what a card asked: arguments as code, in which a backtick is written as JSON can, and a question as words.
+func asked(about string) string {
+	if !strings.HasPrefix(about, "{") || strings.Contains(about, "\n") {
+		return cut(escape(about), askedLimit)
+	}
+	return "`" + cut(strings.ReplaceAll(about, "`", `\u0060`), askedLimit) + "`"
 }

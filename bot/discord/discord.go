@@ -1,16 +1,26 @@
-// Package discord is the adapter for Discord, over its gateway and its REST API.
+// Package discord is the adapter for Discord, over its gateway and its REST API. Start with [Discord.Listen] and [Discord.Say]; the
+// rest is in files named after what they are about:
 //
-// What people say comes over a WebSocket (link.go), in order, and is only put into the lane of its channel there ([bot.Lanes]): each
-// message is made into an event (event.go) and given to the receiver until that has taken it, since Discord delivers nothing
-// again by itself. What is clicked, entered in a form or given as a slash command is answered at once, as Discord allows three
-// seconds for that, and taken after it (interaction.go, form.go). What the agent says goes through the REST API
-// ([Discord.Say], say.go; cards are in card.go, notify cards in feedback.go), through discordgo: Markdown is Discord's own, so
-// that it is only split into messages (markup.go), each posted under a nonce made of the reply's key, by which Discord and a
-// look into the channel tell whether it stands there (ledger.go). Nothing that is sent can notify anybody. All calls keep to
-// Discord's limits (limiter.go).
+//	the link       link.go, its WebSocket: how it is opened, kept and taken up again
+//	what is heard  event.go, messages; bookmark.go, those that were said while there was no link; interaction.go, buttons and the
+//	               slash command; complete.go, that command while it is typed; form.go and fields.go, forms; about.go, a
+//	               message that somebody points at; zone.go, the question for a person's time zone
+//	what is said   say.go; cards in card.go and choice.go, notify cards in feedback.go; progress.go, what is being done; ledger.go,
+//	               what stands in Discord of a reply whose fate is not known
+//	its markup     markup.go, where a text is cut; table.go, tables
+//	calls          api.go, each of them; limiter.go, Discord's limits; trouble.go, what an error means
+//	who and where  place.go, conversations and messages; room.go, channels and threads; file.go, what people attach
+//	the app        check.go, what it may do
 //
-// Where the bot is mentioned in a channel, it answers in a thread under that message, which it begins when it first speaks
-// there (room.go). Files that people attach are got when they are read ([Discord.Fetch], file.go). While it works it is seen typing, and what is done is shown as one message with a Stop button (progress.go).
+// What people say comes over a WebSocket, in order, and is only put into the lane of its channel there ([bot.Lanes]): each message is
+// made into an event and given to the receiver until that has taken it, since Discord delivers nothing again by itself. What is
+// clicked, entered in a form or given as a command is answered at once, as Discord allows three seconds for that, and taken after
+// it. What the agent says goes through discordgo: Markdown is Discord's own, so that it is only split into messages, each posted
+// under a nonce made of the reply's key, by which Discord and a look into the channel tell whether it stands there. Nothing that is
+// sent can notify anybody.
+//
+// Where the bot is mentioned in a channel, it answers in a thread under that message, which it begins when it first speaks there.
+// While it works it is seen typing, and what is done in a turn that lasts is shown as one message with a Stop button.
 //
 // Conversations are discord:GUILD:CHANNEL:THREAD in servers, and discord:local:dm:USER in direct messages. People are
 // discord:USER.

@@ -27,18 +27,36 @@ func (u user) called() string { return cmp.Or(u.Global, u.Username) }
 // said is a message as Discord tells of it. Only what is needed is read, so that a field of an unexpected type elsewhere does
 // no harm.
 type said struct {
-	ID        string `json:"id"`
-	Channel   string `json:"channel_id"`
-	Guild     string `json:"guild_id"`
-	Type      int    `json:"type"`
-	Content   string `json:"content"`
-	Author    user   `json:"author"`
-	Webhook   string `json:"webhook_id"`
-	Mentions  []user `json:"mentions"`
-	RepliedTo struct {
-		Author user `json:"author"`
-	} `json:"referenced_message"`
-	Files []attached `json:"attachments"`
+	ID        string     `json:"id"`
+	Channel   string     `json:"channel_id"`
+	Guild     string     `json:"guild_id"`
+	Type      int        `json:"type"`
+	Content   string     `json:"content"`
+	Author    user       `json:"author"`
+	Webhook   string     `json:"webhook_id"`
+	Mentions  []user     `json:"mentions"`
+	RepliedTo repliedTo  `json:"referenced_message"`
+	Files     []attached `json:"attachments"`
+}
+
+// repliedTo is the message that another one answers.
+type repliedTo struct {
+	Content  string `json:"content"`
+	Author   user   `json:"author"`
+	Mentions []user `json:"mentions"`
+}
+
+// quote is the message of somebody else's that words to the bot answer; nil when there is none. A command is about none.
+func (m said) quote(self, text string) *bot.Quote {
+	about := m.RepliedTo
+	if about.Author.ID == "" || about.Author.ID == self || bot.IsCommand(text) || !slices.ContainsFunc(m.Mentions, func(u user) bool { return u.ID == self }) {
+		return nil
+	}
+	words := plain(said{Content: about.Content, Mentions: about.Mentions}, self)
+	if words == "" {
+		return nil
+	}
+	return &bot.Quote{Author: cmp.Or(about.Author.called(), "somebody"), Text: words}
 }
 
 // The types of messages that people write. All others tell of something that happened
@@ -91,7 +109,7 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 	}
 	event := bot.Event{
 		Keys: []string{"discord-message:" + m.ID}, From: m.Author.person(), Address: at.String(), ID: message{m.Channel, m.ID}.String(),
-		At: saidAt(m.ID), Text: text, Files: m.files(), Overheard: !addressed,
+		At: saidAt(m.ID), Text: text, Files: m.files(), Quote: m.quote(self, text), Overheard: !addressed,
 	}
 	admission, err := d.talk(ctx, in, at, event)
 	if err == nil && admission != bot.Ignored && admission != bot.Refused {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type ear struct {
 	objects   string        // what speaks against each click
 	standing  map[string]bool
 	kept      map[string]string
+	zones     map[agent.PersonID]string
 	schema    string // of the card's tool
 	arguments string // of the card's call
 }
@@ -95,8 +97,10 @@ func (e *ear) Weigh(context.Context, bot.Event) (*agent.Objection, error) {
 	return nil, nil
 }
 
-func (e *ear) Overview(context.Context, agent.Person, bot.Standing) (bot.Overview, error) {
-	return bot.Overview{}, nil
+func (e *ear) Overview(_ context.Context, of agent.Person, _ bot.Standing) (bot.Overview, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return bot.Overview{Served: true, Zone: e.zones[of.ID]}, nil
 }
 
 func (e *ear) Renew(context.Context, agent.Person) error { return nil }
@@ -306,6 +310,33 @@ func TestRoomIsAskedForUntilThereIsAnAnswer(t *testing.T) {
 	h.hears("hi", "and that")
 	if got := h.ear.last().Address; got != address {
 		t.Errorf("it is for %s", got)
+	}
+}
+
+// TestRepliesToOthers has somebody mention the bot in an answer to what another has said: that comes with it, as nobody's order.
+func TestRepliesToOthers(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	bobs := map[string]any{"author": map[string]any{"id": bob, "global_name": "Bob"}, "content": "<@101> the build *fails*", "mentions": []any{map[string]any{"id": ann, "global_name": "Ann"}}}
+	own := map[string]any{"author": map[string]any{"id": discordtest.Bot}, "content": "done"}
+	mention := []any{map[string]any{"id": discordtest.Bot}}
+	for n, c := range []struct {
+		content  string
+		to       any
+		mentions []any
+		want     *bot.Quote
+	}{
+		{"<@999> why?", bobs, mention, &bot.Quote{Author: "Bob", Text: "@Ann the build *fails*"}},
+		{"<@999> why?", own, mention, nil},
+		{"why?", own, nil, nil},
+		{"<@999> nudge status", bobs, mention, nil},
+		{"<@999> why?", nil, mention, nil},
+		{"<@999> why?", map[string]any{"author": map[string]any{"id": bob}, "content": ""}, mention, nil},
+	} {
+		h.raw(map[string]any{"id": fmt.Sprint(1445000000000000001 + n), "type": 19, "content": c.content, "referenced_message": c.to, "mentions": c.mentions})
+		h.await("it is heard", func() bool { return len(h.ear.texts()) == n+1 })
+		if got := h.ear.last().Quote; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q is about %+v, want %+v", c.content, got, c.want)
+		}
 	}
 }
 

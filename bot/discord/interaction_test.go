@@ -209,3 +209,28 @@ func TestOldStopButton(t *testing.T) {
 	}
 	h.await("the button has gone", func() bool { return len(h.server.ByBot(discordtest.DM(ann))) == 0 })
 }
+
+// TestOutcomes has what settled cards say: what was decided, and about what.
+func TestOutcomes(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	d := newDiscord(t, newServer(t, discordtest.Options{}), brisk)
+	for _, c := range []struct {
+		reply agent.Reply
+		want  string
+	}{
+		{agent.Reply{ID: "k7", Tool: "delete_file", Decision: agent.Approve, By: "discord:" + ann, Told: "{\"path\":\"a`b*.md\"}"},
+			"delete\\_file (k7): approved by <@101> (<t:1800000000:f>)\n`{\"path\":\"a\\u0060b*.md\"}`"},
+		{agent.Reply{ID: "k7", Tool: "ask_person", Decision: agent.AnswerIt, By: "discord:" + ann, Told: "Which *one*?", Text: "the <red> one"},
+			"ask\\_person (k7): answered by <@101> (<t:1800000000:f>)\nWhich \\*one\\*? → the \\<red> one"},
+		{agent.Reply{ID: "k7", Tool: "delete_file", Decision: agent.Expire}, "delete\\_file (k7): expired: decided by nobody in time (<t:1800000000:f>)"},
+	} {
+		c.reply.Kind = agent.DecidedMark
+		if got := d.outcome(c.reply, at); got != c.want {
+			t.Errorf("it says\n%s\nwant\n%s", got, c.want)
+		}
+		c.reply.Told, c.reply.Text = strings.Repeat("*", 5000), strings.Repeat("_", 5000)
+		if n := len([]rune(d.outcome(c.reply, at))); n > textLimit {
+			t.Errorf("a long one has %d characters", n)
+		}
+	}
+}

@@ -15,6 +15,8 @@ const (
 	textLimit    = 2000  // of a message (docs.discord.com/developers/resources/message#create-message)
 	wholeLimit   = 12000 // of a text that is said in messages; longer ones become a file
 	excerptLimit = 1500
+	outcomeLimit = 1000 // of what was decided
+	askedLimit   = 400  // of what was asked, and of an answer
 	buttonLimit  = 80
 	optionLimit  = 100
 	inputLimit   = 4000

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"nudge/agent"
 	"nudge/bot"
 )
 
@@ -61,7 +62,11 @@ func (d *Discord) askZones(ctx context.Context, in bot.Receiver) {
 func (d *Discord) askZone(ctx context.Context, in bot.Receiver, user string) {
 	kept, err := in.Kept(ctx, platform)
 	name := keptZone + string(personID(user))
-	if err == nil && kept[name] != "" {
+	var of bot.Overview
+	if err == nil {
+		of, err = in.Overview(ctx, agent.Person{ID: personID(user)}, bot.Member)
+	}
+	if err == nil && (kept[name] != "" || of.Zone != "" || !of.Served) {
 		return
 	}
 	if err == nil {
