@@ -36,7 +36,7 @@ type bookmarks struct {
 
 // bookmark is how far one channel was heard.
 type bookmark struct {
-	about string // direct messages as a conversation, or discord:GUILD:CHANNEL
+	about string // the person of direct messages, or discord:GUILD:CHANNEL
 	last  message
 }
 
@@ -47,7 +47,7 @@ func newBookmarks() *bookmarks {
 // aboutOf is what a bookmark of a channel is about.
 func aboutOf(user, guild, channel string) string {
 	if guild == "" {
-		return personID(user).Home()
+		return string(personID(user))
 	}
 	return platform + ":" + guild + ":" + channel
 }

@@ -109,6 +109,7 @@ func TestFirstWordsOfTooMany(t *testing.T) {
 	h.server.Fail("dm.open", discordtest.Fault{Status: 400, Code: codeOpenTooFast})
 	h.discord.people = []string{ann, bob, eve}
 	h.begin()
+	h.await("one is tried", func() bool { return len(h.server.Calls("dm.open")) > 0 })
 	dm(h, "hello")
 	h.hears("hello")
 	if n := len(h.server.Calls("dm.open")); n != 1 {
@@ -154,9 +155,9 @@ func TestWhatWasKeptIsSeenAgain(t *testing.T) {
 // TestOldBookmarks has channels that were silent for long, too many of them, and rows that are none.
 func TestOldBookmarks(t *testing.T) {
 	now := time.Now()
-	kept := map[string]string{"heard discord:local:dm:1": "no message", "zone discord:1": "asked"}
+	kept := map[string]string{"heard discord:1": "no message", "zone discord:1": "asked"}
 	row := func(channel int, age time.Duration) {
-		kept[fmt.Sprintf("heard discord:local:dm:%d", channel)] = message{fmt.Sprint(channel), idAt(now.Add(-age))}.String()
+		kept[fmt.Sprintf("heard discord:%d", channel)] = message{fmt.Sprint(channel), idAt(now.Add(-age))}.String()
 	}
 	row(2, liveFor+time.Hour)
 	for i := range mostBookmarks + 50 {
@@ -165,7 +166,7 @@ func TestOldBookmarks(t *testing.T) {
 	b := newBookmarks()
 	b.load(kept, now)
 	all := b.all()
-	if len(all) != mostBookmarks || all[0].last.channel != "100" || all[0].about != "discord:local:dm:100" {
+	if len(all) != mostBookmarks || all[0].last.channel != "100" || all[0].about != "discord:100" {
 		t.Errorf("%d bookmarks, the first of %+v", len(all), all[0])
 	}
 	changes := b.changes()
@@ -184,5 +185,16 @@ func TestOldBookmarks(t *testing.T) {
 	}
 	if n := len(b.in); n > 2*mostBookmarks {
 		t.Errorf("%d bookmarks are held", n)
+	}
+}
+
+// TestNothingIsKeptOfWhoAsksToBeForgotten asks for that in direct messages.
+func TestNothingIsKeptOfWhoAsksToBeForgotten(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	dm(h, "Nudge  forget-me")
+	h.hears("Nudge  forget-me")
+	h.stop()
+	if kept, _ := h.ear.Kept(context.Background(), platform); len(kept) > 0 {
+		t.Errorf("kept is %v", kept)
 	}
 }

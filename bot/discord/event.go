@@ -112,12 +112,18 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 		At: saidAt(m.ID), Text: text, Files: m.files(), Quote: m.quote(self, text), Overheard: !addressed,
 	}
 	admission, err := d.talk(ctx, in, at, event)
-	if err == nil && admission != bot.Ignored && admission != bot.Refused {
+	if err == nil && admission != bot.Ignored && admission != bot.Refused && !asksToBeForgotten(text) {
 		d.bookmarks.move(bookmark{aboutOf(m.Author.ID, m.Guild, m.Channel), message{m.Channel, m.ID}})
 		if at.thread == m.ID {
 			d.bookmarks.move(bookmark{aboutOf("", m.Guild, m.ID), message{m.ID, m.ID}}) // of the thread that is begun under it
 		}
 	}
+}
+
+// asksToBeForgotten reports whether a text is the command after which nothing of its person may be kept, not even where they
+// wrote it.
+func asksToBeForgotten(text string) bool {
+	return strings.HasPrefix(strings.ToLower(strings.Join(strings.Fields(text), " ")), "nudge forget-me")
 }
 
 // talk gives words to the receiver, and shows that the bot is typing if a turn begins with them.
