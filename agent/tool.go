@@ -87,7 +87,8 @@ type Tool struct {
 	// LabelsOf, if set, gives the labels of one call instead of Spec.Labels.
 	LabelsOf func(in Invocation) Labels
 	// Useful, if set, says whether the tool is offered in a turn: it is asked once for each, before the model is. It must
-	// be quick, and may be called concurrently.
+	// be quick, and may be called concurrently. Each change of what it says costs what a provider has cached of a
+	// conversation, so it should say the same for long.
 	Useful func(ctx context.Context, person PersonID, address string) bool
 	// Card, if set, gives what the card says of a call besides its arguments, such as a diff.
 	Card func(in Invocation) string

@@ -27,7 +27,7 @@ type Config struct {
 const (
 	// DefaultMinScore was found on one half of the questions in testdata and tried on the other; see the table in README.md.
 	DefaultMinScore = 0.4
-	// DefaultRoom is enough for some 200 people of 50 notes each who are active at a time.
+	// DefaultRoom is enough for some 300 people of 50 notes each who are active at a time.
 	DefaultRoom = 32 << 20
 )
 

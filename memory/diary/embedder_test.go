@@ -152,9 +152,12 @@ func TestBadVectors(t *testing.T) {
 			fmt.Fprint(w, `{"data":[{"index":0,"embedding":[1e39]}]}`)
 			return true
 		},
-		"an error": func(w http.ResponseWriter, _ []string, _ [][]float32) bool { http.Error(w, "down", 503); return true },
+		"an error": func(w http.ResponseWriter, _ []string, _ [][]float32) bool {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return true
+		},
 		"a bad request": func(w http.ResponseWriter, _ []string, _ [][]float32) bool {
-			http.Error(w, "no such model", 400)
+			http.Error(w, "no such model", http.StatusBadRequest)
 			return true
 		},
 	} {
@@ -289,7 +292,10 @@ func TestHalvingEnds(t *testing.T) {
 // While the embedder is down notes are written and found by their words; it is not asked at each search.
 func TestDown(t *testing.T) {
 	s := newServer(t)
-	s.answer = func(w http.ResponseWriter, _ []string, _ [][]float32) bool { http.Error(w, "down", 503); return true }
+	s.answer = func(w http.ResponseWriter, _ []string, _ [][]float32) bool {
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return true
+	}
 	d := newDiary(t, Config{Embedder: s.embedder(t)})
 	remember(t, d, ann, Note{Text: "Likes green tea", Aliases: []string{"beverage"}})
 	asked := s.requests
