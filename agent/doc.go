@@ -7,6 +7,7 @@
 // for (batch.go). Whatever must wait for a person ends the run; the person's decision comes as mail and begins the next.
 // Who is asked about a call is decided in approval.go; what a person has allowed from then on are rules (rule.go).
 // Who decided what is read from the journals as well (audit.go); a person who is forgotten goes out of all of them (forget.go).
+// What is remembered of a person is read with the words that begin a turn (notes.go).
 // Of files that people attach only the names are journaled (file.go); what they hold is got when it is read (content.go).
 //
 // Words: session ⊃ turn ⊃ run ⊃ step. A turn lasts from a message until it is settled, across restarts and waits
