@@ -39,7 +39,7 @@ type Beat struct {
 }
 
 // noDiary is what there is to say of a diary that nothing keeps.
-const noDiary = "I keep no diary yet: of you I know your name and time zone, and what stands in our conversations."
+const noDiary = "I keep no diary: of you I know your name and time zone, and what stands in our conversations."
 
 // What a person is told of whom nothing waits, or whom nothing wakes.
 const (

@@ -21,7 +21,7 @@ func (d *desk) overview(cards ...agent.Reply) {
 	d.in.mu.Lock()
 	defer d.in.mu.Unlock()
 	d.in.overviews = map[agent.PersonID]bot.Overview{"slack:T0TEST:U0ANN": {
-		Served: true, Cards: cards, Diary: "I keep no diary yet.", Spent: agent.USD(0.1234),
+		Served: true, Cards: cards, Diary: "I keep no diary.", Spent: agent.USD(0.1234),
 		Heartbeats: []bot.Beat{
 			{Name: "disk <!channel>", Schedule: "every day at 09:00", Next: time.Unix(1796115600, 0), State: "on"},
 			{Name: "idle", Schedule: "every hour", State: "paused: stop all"},
@@ -51,7 +51,7 @@ func TestHome(t *testing.T) {
 	text := shownIn(v)
 	for _, want := range []string{
 		"delete_file", "asked in <#C0TEAM>", "Which one?", "a conversation outside of Slack", "decided where it stands", "*disk &lt;!channel&gt;*: every day at 09:00, on; next <!date^1796115600^",
-		"*idle*: every hour, paused: stop all", "I keep no diary yet.", "You have spent $0.1234.",
+		"*idle*: every hour, paused: stop all", "I keep no diary.", "You have spent $0.1234.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the Home lacks %q:\n%s", want, text)
