@@ -16,6 +16,7 @@ import (
 	"nudge/agent/model"
 	"nudge/agent/secret"
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // ModelSpec is what is known of a model besides how to ask it.
@@ -422,6 +423,9 @@ func rememberPerson(tx memory.Tx, m Message) error {
 	}
 	if at := m.At.UTC().Round(0); at.After(row.Spoke) {
 		row.Spoke = at
+	}
+	if _, err := schedule.Found(tx, string(m.From.ID), time.Now()); err != nil {
+		return err
 	}
 	return putPerson(tx, m.From.ID, had, row)
 }

@@ -193,6 +193,9 @@ type Receiver interface {
 type SendError struct {
 	// Gone is true when no later try can succeed: the conversation or the person is not there any more.
 	Gone bool
+	// Left is true beside Gone when it is the person or the place that is not there, or takes nothing, and not this one reply
+	// that can never be said.
+	Left bool
 	// Closed is true when the adapter can say nothing more in this process. The reply is kept for another.
 	Closed bool
 	// Unsure is true when the reply, or a part of it, may have been said all the same.

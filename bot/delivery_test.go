@@ -534,6 +534,33 @@ func TestOwnersAreToldOnce(t *testing.T) {
 	})
 }
 
+// TestWhatFollowsFromGone asks what follows when it is the person or the place that is gone, and tells the owners.
+func TestWhatFollowsFromGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const owner, ownersHome = "other:owner", "other:local:dm:owner"
+		f, other := newFake(), newFake()
+		other.platform = "other"
+		f.fail = func(d bot.Delivery, _ int) error {
+			return &bot.SendError{Gone: true, Left: d.Address == annHome, Err: errors.New("no such place")}
+		}
+		asked := ""
+		s := serve(t, openStore(t), bot.Config{Owners: []agent.PersonID{owner}, Left: func(_ memory.Tx, r agent.Reply, reason string) (string, error) {
+			asked += r.Address + " " + reason
+			return "Nothing more is tried.", nil
+		}}, f, other)
+		s.put(annHome, "one")
+		s.put(bobHome, "two")
+		s.rest()
+		if asked != annHome+" no such place" {
+			t.Errorf("asked %q", asked)
+		}
+		if told := other.texts(ownersHome); strings.Count(told, "once for a conversation. Nothing more is tried.") != 1 {
+			t.Errorf("the owner is told %q", told)
+		}
+		s.end()
+	})
+}
+
 // TestLettersAreBounded keeps the newest.
 func TestLettersAreBounded(t *testing.T) {
 	const most, more = 5000, 40

@@ -31,6 +31,9 @@ type Config struct {
 	Grace time.Duration
 	// Ending, if set, is called by Serve when nobody listens any more: it lets what runs come to an end.
 	Ending func()
+	// Left, if set, is called in the transaction in which a reply is given up whose person or place is not there any more. It
+	// gives what follows from that, in a sentence for the owners; "" for nothing.
+	Left func(tx memory.Tx, r agent.Reply, reason string) (follows string, err error)
 	// Rescheduled, if set, is called after heartbeats were resumed, or somebody said what they want to hear of them. It must
 	// not block.
 	Rescheduled func()

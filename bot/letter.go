@@ -125,7 +125,10 @@ func (h *Hub) bury(it *item, reason error) {
 				return err
 			}
 		}
-		told, err = h.tellOwners(tx, letter)
+		follows, err := h.left(tx, it.reply, reason)
+		if err == nil {
+			told, err = h.tellOwners(tx, letter, follows)
+		}
 		return err
 	})
 	if !kept {
@@ -140,6 +143,15 @@ func (h *Hub) bury(it *item, reason error) {
 	if told {
 		h.alarmed = h.asked
 	}
+}
+
+// left says what follows from a reply's person or place not being there any more; "" when it is something else.
+func (h *Hub) left(tx memory.Tx, r agent.Reply, reason error) (follows string, err error) {
+	var send *SendError
+	if h.Left == nil || !errors.As(reason, &send) || !send.Left {
+		return "", nil
+	}
+	return h.Left(tx, r, reasonOf(send.Err))
 }
 
 func reasonOf(err error) string {
@@ -201,7 +213,7 @@ func sweepLetters(tx memory.Tx, before time.Time, upTo int) error {
 
 // tellOwners queues an alarm to those who hear of trouble, unless they were told of the conversation already. None goes
 // to the conversation itself. What could not be said is not told: it may be private.
-func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter) (told bool, err error) {
+func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter, follows string) (told bool, err error) {
 	_, before, err := tx.Table(tableTold).Get(l.Conversation)
 	if err != nil || before {
 		return false, err
@@ -211,6 +223,9 @@ func (h *Hub) tellOwners(tx memory.Tx, l DeadLetter) (told bool, err error) {
 	}
 	text := fmt.Sprintf("I gave up saying something in %s: %s. `nudge doctor` lists what could not be delivered; I say this once for a conversation.",
 		l.Conversation, l.Reason)
+	if follows != "" {
+		text += " " + follows
+	}
 	for _, owner := range append(h.Owners[:len(h.Owners):len(h.Owners)], "web:me") {
 		address, _, err := agent.Home(tx, owner)
 		if err != nil {

@@ -156,18 +156,13 @@ func removeCards(tx memory.Tx, want func(Card) bool) (ids []string, err error) {
 	return ids, err
 }
 
-// ForgetPerson takes away all that a person said of being spoken to unasked, the cards of what they were told, and what the
-// runs for them used.
+// ForgetPerson takes away all that a person said of being spoken to unasked, and the cards of what they were told.
 func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
 	ids, err := removeCards(tx, func(c Card) bool { return c.Person == person })
 	if err != nil {
 		return len(ids), err
 	}
-	used, err := removeUse(tx, "", func(key string) bool { return strings.HasSuffix(key, "/"+person) })
-	removed = len(ids) + used
-	if err != nil {
-		return removed, err
-	}
+	removed = len(ids)
 	a, err := LoadAttention(tx, person)
 	if err == nil && !a.empty() {
 		removed++

@@ -3,12 +3,14 @@ package schedule
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"nudge/memory"
 )
 
 // ForgetHeartbeats removes the heartbeats that a person made in chat with any of the given accounts, and takes the accounts out
-// of those that others made. Those of the config are left as they are, and named: who wrote it there must take it out.
+// of those that others made. Those of the config are left as they are, and named: who wrote it there must take it out. What the
+// runs for these accounts used goes too, and that they could not be reached.
 func ForgetHeartbeats(tx memory.Tx, accounts ...string) (removed int, config []string, err error) {
 	all, err := List(tx)
 	if err != nil {
@@ -31,7 +33,19 @@ func ForgetHeartbeats(tx memory.Tx, accounts ...string) (removed int, config []s
 			return 0, nil, fmt.Errorf("take %s out of heartbeat %s: %w", accounts[0], h.Name, err)
 		}
 	}
+	for _, account := range accounts {
+		if err := forgetAccount(tx, account); err != nil {
+			return 0, nil, fmt.Errorf("forget what heartbeats used for %s: %w", account, err)
+		}
+	}
 	return removed, config, nil
+}
+
+func forgetAccount(tx memory.Tx, account string) error {
+	if _, err := removeUse(tx, "", func(key string) bool { return strings.HasSuffix(key, "/"+account) }); err != nil {
+		return err
+	}
+	return tx.Table(tableGone).Delete(account)
 }
 
 // without takes people out of a heartbeat. One that wakes nobody else is removed.

@@ -47,12 +47,16 @@ func (c *Clock) allSnoozed(ctx context.Context, t *tick) (all []held, err error)
 	return all, c.unread(ctx, t, err)
 }
 
-// free parts people into those who may be woken and those who must not be.
+// free parts people into those who may be woken and those who must not be. Who cannot be reached is neither.
 func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []string, back []held, err error) {
 	zones := c.zonesOf(people)
 	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
 		free, back = nil, nil
-		for _, person := range people {
+		reachable, err := withoutGone(tx, people)
+		if err != nil {
+			return err
+		}
+		for _, person := range reachable {
 			a, err := LoadAttention(tx, person)
 			if err != nil {
 				return err

@@ -110,7 +110,7 @@ func TestUseOfEachPerson(t *testing.T) {
 		report := r.why("disk")
 		r.expect("use", report.Used, []Use{{"bob", 3, 3, 9, 15, 0.75}, {"ann", 3, 3, 9, 3, 0.75}})
 		r.expect("sum", report.Counters, Counters{Ticks: 3, Wakes: 3, ModelCalls: 6, TokensIn: 18, TokensOut: 18, CostUSD: 1.5})
-		r.update(func(tx memory.Tx) error { _, err := ForgetPerson(tx, "ann"); return err })
+		r.update(func(tx memory.Tx) error { _, _, err := ForgetHeartbeats(tx, "ann"); return err })
 		r.expect("after ann was forgotten", r.why("disk").Used, []Use{{"bob", 3, 3, 9, 15, 0.75}})
 		r.update(func(tx memory.Tx) error { return Remove(tx, "disk") })
 		r.update(func(tx memory.Tx) error { return Save(tx, h, r.now()) })

@@ -91,6 +91,9 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 	switch {
 	case err != nil:
 		return verdict{word: Failed, reason: unreadable}
+	case len(free)+len(back) == 0 && len(people) > 0:
+		reason := clip(strings.Join(people, ", ")+" cannot be reached", maxReason)
+		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
 	case len(free) == 0 && len(back) > 0:
 		v := t.passOver(back)
 		v.digested(t, back, f)
@@ -516,6 +519,9 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 	if len(silenced) > 0 {
 		v.held = earlier(v.held, until)
 		v.reason = clip(v.reason+"; nothing was said to "+strings.Join(silenced, ", ")+", who had snoozed", maxReason)
+	}
+	if err := v.unreached(tx); err != nil {
+		return nil, err
 	}
 	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}); err != nil {
 		return nil, err

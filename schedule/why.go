@@ -92,6 +92,13 @@ func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error)
 			return nil, err
 		}
 		people[person] = append(people[person], account)
+		row, gone, err := loadGone(tx, account)
+		if err != nil {
+			return nil, err
+		}
+		if gone {
+			all = append(all, Regard{account, []string{row.String()}})
+		}
 	}
 	err = tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
 		var a Attention

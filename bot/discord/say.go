@@ -38,7 +38,7 @@ func (d *Discord) Say(ctx context.Context, r bot.Delivery) (receipt string, err 
 
 func (d *Discord) say(ctx context.Context, p place, r bot.Delivery) (string, error) {
 	if at, deaf := d.deaf.Get(p.user); deaf && time.Since(at) < d.timing.Rest {
-		return "", &bot.SendError{Gone: true, Err: fmt.Errorf("%s takes no messages from the bot since %s: their direct messages are closed to it, or they are in no server with it",
+		return "", &bot.SendError{Gone: true, Left: true, Err: fmt.Errorf("%s takes no messages from the bot since %s: their direct messages are closed to it, or they are in no server with it",
 			p.user, at.Format(time.DateTime))}
 	}
 	switch r.Kind {

@@ -229,7 +229,7 @@ func TestWhoTakesNoMessages(t *testing.T) {
 			for range 3 {
 				_, err := h.say(reply(agent.Notify, home, "the disk is full"))
 				var send *bot.SendError
-				if !errors.As(err, &send) || !send.Gone {
+				if !errors.As(err, &send) || !send.Gone || !send.Left {
 					t.Fatalf("the error is %v", err)
 				}
 			}

@@ -48,6 +48,9 @@ var goneCodes = []int{
 	codeLocked, codeArchived,
 }
 
+// Of these, the codes that say that a person or a conversation is not there any more, or takes nothing from the bot.
+var leftCodes = []int{codeUnknownChannel, codeUnknownUser, codeNoAccess, codeNotInDM, codeCannotTell, codeNoGuild}
+
 // code is what Discord said in an answer that was an error; 0 for all other errors.
 func code(err error) int {
 	var said *discordgo.RESTError
@@ -91,7 +94,9 @@ func (d *Discord) sendError(err error) error {
 		d.lose(fmt.Errorf("say something in discord, with %s: %w; %s", d.token, err, refusals[4004]))
 		return &bot.SendError{Closed: true, Err: err}
 	}
-	return &bot.SendError{Gone: slices.Contains(goneCodes, code(err)), RetryAfter: retryAfter(err), Err: err}
+	return &bot.SendError{
+		Gone: slices.Contains(goneCodes, code(err)), Left: slices.Contains(leftCodes, code(err)), RetryAfter: retryAfter(err), Err: err,
+	}
 }
 
 // done reports whether an error only says that something is so already, or not there any more.

@@ -240,17 +240,17 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	d := newDesk(t, brisk)
 	address, _ := d.thread()
 	for _, c := range []struct {
-		code         string
-		gone, closed bool
+		code               string
+		gone, closed, left bool
 	}{
-		{"channel_not_found", true, false}, {"is_archived", true, false}, {"not_in_channel", true, false}, {"missing_scope", true, false},
-		{"message_not_found", false, false}, {"ratelimited", false, false}, {"internal_error", false, false}, {"something_new", false, false},
-		{"account_inactive", false, true}, {"token_revoked", false, true}, {"invalid_auth", false, true},
+		{"channel_not_found", true, false, true}, {"is_archived", true, false, true}, {"not_in_channel", true, false, true}, {"missing_scope", true, false, false},
+		{"message_not_found", false, false, false}, {"ratelimited", false, false, false}, {"internal_error", false, false, false}, {"something_new", false, false, false},
+		{"account_inactive", false, true, false}, {"token_revoked", false, true, false}, {"invalid_auth", false, true, false},
 	} {
 		d.server.Fail("chat.postMessage", slacktest.Fault{Error: c.code})
 		_, err := d.slack.Say(t.Context(), bot.Delivery{Reply: agent.Reply{Kind: agent.Final, Text: "x", Address: address}, Key: "k"})
 		var send *bot.SendError
-		if !errors.As(err, &send) || send.Gone != c.gone || send.Closed != c.closed || code(err) != c.code {
+		if !errors.As(err, &send) || send.Gone != c.gone || send.Closed != c.closed || send.Left != c.left || code(err) != c.code {
 			t.Errorf("%s gives %+v", c.code, err)
 		}
 	}

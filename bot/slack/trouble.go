@@ -33,6 +33,12 @@ var goneCodes = []string{
 	"method_not_supported_for_channel_type", "as_user_not_supported", "team_not_found",
 }
 
+// Of these, the errors that say that the person or the conversation is not there any more, or takes nothing from the app.
+var leftCodes = []string{
+	"channel_not_found", "is_archived", "not_in_channel", "user_not_found", "users_not_found", "user_disabled", "user_not_visible",
+	"cannot_dm_bot", "cannot_message_user", "messages_tab_disabled", "restricted_action", "team_not_found",
+}
+
 // The errors of Slack's own after which something may have been done all the same.
 var unsureCodes = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout"}
 
@@ -111,7 +117,9 @@ func (s *Slack) sendError(err error) error {
 		s.lose(fmt.Errorf("say something in slack, with %s: %w", s.botToken, err))
 		return &bot.SendError{Closed: true, Err: err}
 	}
-	return &bot.SendError{Gone: slices.Contains(goneCodes, code(err)) || fatal(err), RetryAfter: retryAfter(err), Err: err}
+	return &bot.SendError{
+		Gone: slices.Contains(goneCodes, code(err)) || fatal(err), Left: slices.Contains(leftCodes, code(err)), RetryAfter: retryAfter(err), Err: err,
+	}
 }
 
 // done reports whether an error only says that something is so already.

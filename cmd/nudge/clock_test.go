@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"nudge/agent/model"
 	"nudge/agent/model/modeltest"
+	"nudge/bot/bottest/slacktest"
 )
 
 // TestARefusedKeyStopsAllHeartbeats: after one request that the provider refuses, heartbeats ask the model nothing more until
@@ -103,4 +105,42 @@ test = "changed"
 		t.Errorf("why printed:\n%s", out)
 	}
 	k.end()
+}
+
+// TestAGoneTargetPausesItsHeartbeat: the first message that Slack will never take pauses the heartbeat, asks the model nothing
+// more, and is told to the owner once; when the person writes it goes on.
+func TestAGoneTargetPausesItsHeartbeat(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
+		if !req.Offers("notify") || len(results(req)) > 0 {
+			return modeltest.Reply{Text: "fine", Usage: usage}
+		}
+		return modeltest.Reply{Calls: []model.Call{call("n1", "notify", `{"text":"ping"}`)}, Usage: usage}
+	}, fmt.Sprintf(`
+[[heartbeat]]
+name = "disk"
+cron = "@every 1s"
+for = [%q]
+prompt = "Tell them that the disk is full."
+[heartbeat.condition]
+kind = "command"
+run = ["sh", "-c", "echo x >> checks; test -e full"]
+`, personID(ann)))
+	o.slack.Fail("chat.postMessage", slacktest.Fault{Error: "is_archived"})
+	if err := os.WriteFile(filepath.Join(o.place.dir, "data", "full"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.until("the heartbeat is paused", func() bool {
+		out, _ := o.place.run("why", "disk")
+		return strings.Contains(out, "paused: nobody can be reached: "+personID(ann)) && strings.Contains(out, "failed ")
+	})
+	asked := len(o.model.Requests())
+	o.slack.Say(slacktest.Said{User: ann, Channel: slacktest.DM(ann), Text: "hello"})
+	o.until("the heartbeat goes on", func() bool {
+		out, _ := o.place.run("why", "disk")
+		return !strings.Contains(out, "paused:")
+	})
+	if asked > 3 {
+		t.Errorf("the model was asked %d times", asked)
+	}
 }

@@ -106,7 +106,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	owners := people(c.Access.Owners)
 	p.diary = diary.New(diary.Config{Store: store, Embedder: made.embedder, MinScore: c.Diary.MinScore, Log: log})
 	p.hub = bot.NewHub(bot.Config{Store: store, Diary: p.diary, Allow: c.Access.Allow, Owners: owners, Model: modelName(c.Model), Log: log, Secrets: p.secrets,
-		Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) }, Forget: p.toForget,
+		Left: p.unreachable, Rescheduled: func() { p.clock.Look() }, Ending: func() { p.end(closeGrace) }, Forget: p.toForget,
 	})
 	tools, err := p.tools()
 	if err == nil {
@@ -294,6 +294,38 @@ func conditionOf(h schedule.Heartbeat, env condition.Env, dirs workspace.Dirs) (
 		env.Dir, env.Confined = folder, true
 	}
 	return condition.New(h.Condition, env)
+}
+
+// unreachable notes that a heartbeat's words found nobody, and gives what follows from that.
+func (p *program) unreachable(tx memory.Tx, r agent.Reply, reason string) (follows string, err error) {
+	if r.Kind != agent.Notify || r.Heartbeat == "" {
+		return "", nil
+	}
+	h, err := schedule.Load(tx, r.Heartbeat)
+	if errors.Is(err, schedule.ErrNoHeartbeat) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, person := range h.For {
+		home, _, err := agent.Home(tx, agent.PersonID(person))
+		if err != nil {
+			return "", err
+		}
+		if home != r.Address {
+			continue
+		}
+		paused, err := schedule.Lose(tx, person, h.Name, reason, time.Now())
+		if err != nil {
+			return "", err
+		}
+		follows = fmt.Sprintf("Heartbeats do not wake for %s until they write to me.", person)
+		if len(paused) > 0 {
+			follows += " Paused: " + strings.Join(paused, ", ") + "."
+		}
+	}
+	return follows, nil
 }
 
 // settled lets heartbeats wake people again whose runs the model refused, once somebody has got an answer.
