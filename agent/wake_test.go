@@ -227,3 +227,44 @@ func TestACallParkedInAWakeIsDecidedInThePersonsConversation(t *testing.T) {
 		t.Errorf("the person's session reads %q", last)
 	}
 }
+
+// TestTwoHundredWakes: what a wake is told does not grow with the wakes before it, and the person's conversation grows by what
+// was told to them alone.
+func TestTwoHundredWakes(t *testing.T) {
+	tick, alert := 0, "sda1 is nearly full, and somebody should look at it"
+	w, m := wakeWorld(t, func(req model.Request) model.Answer {
+		if tick%60 == 50 && len(agenttest.Results(req)) == 0 {
+			return agenttest.Do(agenttest.Call(len(req.Messages), "notify", `{"text":"`+alert+`"}`))
+		}
+		return agenttest.Say("HEARTBEAT_OK")
+	})
+	w.Say("hello")
+	w.Rest()
+	before := len(journal(t, w.Config.Store, agenttest.Home))
+	size := func(req model.Request) (n int) {
+		for _, m := range req.Messages {
+			n += len(m.Text)
+		}
+		return n + len(req.System)
+	}
+	var first, last int
+	for tick = range 200 {
+		about := disk
+		about.Episode = time.Duration(tick).String()
+		wake(t, w, about)
+		last = size(m.Requests()[len(m.Requests())-1])
+		if tick == 0 {
+			first = last
+		}
+	}
+	if last > first+3*len(alert)+200 {
+		t.Errorf("the last wake was told %d bytes, the first %d", last, first)
+	}
+	said := w.Rest()
+	if n := len(agenttest.Only(said, agent.Notify)); n != 3 || len(said) != 3 {
+		t.Errorf("said %s", agenttest.Lines(said))
+	}
+	if added := journal(t, w.Config.Store, agenttest.Home)[before:]; len(added) != 3 {
+		t.Errorf("the person's conversation grew by %d entries", len(added))
+	}
+}

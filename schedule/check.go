@@ -15,11 +15,11 @@ import (
 // says what is wrong, what follows from it and what to do. A heartbeat that is neither paused nor ended must have a due
 // row for each zone in which it has a tick to come, and no row may be of another; outcomes must be as many as were counted.
 // What people said of being spoken to must be readable, and of cards that bear their own names; a digest that has something
-// to tell must have a due row.
+// to tell must have a due row. What runs used must be of heartbeats that there are, and why somebody cannot be reached readable.
 // The error is of reading: the store's.
 func Check(tx memory.Tx, report func(problem string)) error {
 	c := checking{tx: tx, report: report, beats: map[string]Heartbeat{}, states: map[string]*State{}, due: map[string]bool{}}
-	for _, step := range []func() error{c.heartbeats, c.readStates, c.rows, c.zones, c.outcomes, c.attention, c.cards} {
+	for _, step := range []func() error{c.heartbeats, c.readStates, c.rows, c.zones, c.outcomes, c.attention, c.cards, c.uses, c.gone} {
 		if err := step(); err != nil {
 			return fmt.Errorf("check the heartbeats: %w", err)
 		}
@@ -181,6 +181,30 @@ func (c *checking) cards() error {
 		}
 		if card.ID != id || card.Person == "" || card.Said != "" && card.Said.Check(card.Span) != nil {
 			c.problem("notify card %q is of %q for %q and says %q; its buttons do nothing that is sure", id, card.ID, card.Person, card.Said)
+		}
+		return nil
+	})
+}
+
+func (c *checking) uses() error {
+	return c.tx.Table(tableUse).Scan("", func(key string, value []byte) error {
+		name, person, _ := strings.Cut(key, "/")
+		if _, found := c.beats[name]; !found {
+			c.problem("what heartbeat %q used for %q is kept, and the heartbeat is gone; nothing follows from it", name, person)
+		}
+		var u Use
+		if err := json.Unmarshal(value, &u); err != nil {
+			c.problem("what heartbeat %q used for %q cannot be read: %v; its ticks that wake them have no outcome: %s", name, person, err, saveAgain)
+		}
+		return nil
+	})
+}
+
+func (c *checking) gone() error {
+	return c.tx.Table(tableGone).Scan("", func(person string, value []byte) error {
+		var row goneRow
+		if err := json.Unmarshal(value, &row); err != nil {
+			c.problem("why %q cannot be reached cannot be read: %v; no heartbeat wakes them until they write", person, err)
 		}
 		return nil
 	})

@@ -70,6 +70,9 @@ func TestCheck(t *testing.T) {
 			"outcome of none":    {put(tableTicks, "none/1", "{}"), "is of no tick"},
 			"outcome too old":    {put(tableTicks, tickKey("disk", 1), "{}"), "is of no tick"},
 			"outcome to come":    {put(tableTicks, tickKey("disk", 5000), "{}"), "is of no tick"},
+			"use no JSON":        {put(tableUse, "disk/terminal:ann", "{"), "have no outcome"},
+			"use of none":        {put(tableUse, "none/terminal:ann", "{}"), "nothing follows from it"},
+			"gone no JSON":       {put(tableGone, "terminal:ann", "{"), "until they write"},
 			"outcome no JSON":    {put(tableTicks, tickKey("disk", 100), "{"), "cannot be read"},
 		} {
 			var found []string

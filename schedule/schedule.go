@@ -3,13 +3,16 @@
 // A [Heartbeat] is a prompt that falls due again. Its [Spec] describes a [Condition]: the check in code that says
 // whether to wake. The [Clock] is the one place where time passes: it claims what is due in the store's due index,
 // checks each condition once for all people of a time zone, and wakes those people through a function it was given.
-// A tick whose condition is false costs two small writes and no model call. Each tick leaves one [Outcome] with its
+// A tick whose condition is false costs two small writes, which others that are due share, and no model call. Each tick leaves one [Outcome] with its
 // reason, and [Why] tells them.
 //
 // What heartbeats told is a [Card] each, of which its person can say what they make of it ([Judge]). That is their
 // [Attention], which bounds whom a tick wakes: nobody who has snoozed, and who asked for less of a heartbeat less often. A
 // [Budget] bounds all that is said to each person unasked, by quiet hours and a daily cap; what these hold back is told once,
 // in a digest ([Budget.TakeDigest]).
+//
+// A [Simulation] plays a stretch of time through with no model and nothing written. [Clock.Watch] tells when the clock itself
+// does nothing any more. Who turns out to be beyond reach is woken for no more ([Lose], [Found]).
 //
 // Start with [Heartbeat], [ParseCron] and [NewClock]. Package condition builds the conditions, package process runs
 // their commands. This package knows people only by their names and never what a wake does.
