@@ -84,7 +84,7 @@ type Tool struct {
 	Judge func(in Invocation) (policy Policy, name string, err error)
 	// EffectOf, if set, gives the effect of one call instead of Spec.Effect.
 	EffectOf func(in Invocation) Effect
-	// LabelsOf, if set, gives the labels of one call instead of Spec.Labels.
+	// LabelsOf, if set, gives the labels of one call; Spec.Labels are then all that some call of it can have.
 	LabelsOf func(in Invocation) Labels
 	// Useful, if set, says whether the tool is offered in a turn: it is asked once for each, before the model is. It must
 	// be quick, and may be called concurrently. Each change of what it says costs what a provider has cached of a

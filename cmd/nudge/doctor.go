@@ -76,6 +76,7 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 	findings = append(findings, storeFindings(ctx, c, dir)...)
 	findings = append(findings, clockFindings(c)...)
 	findings = append(findings, programFindings(c)...)
+	findings = append(findings, triangleFinding(c, dir))
 	if len(c.MCP) > 0 && !quick {
 		findings = append(findings, a.mcpFindings(ctx, c, dir)...)
 	}

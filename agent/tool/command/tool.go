@@ -62,7 +62,7 @@ func New(presets []Preset, dir func(agent.PersonID) (string, error)) (agent.Tool
 			Description: r.description(),
 			Schema:      schema,
 			Effect:      agent.Effectful,
-			Labels:      agent.Labels{Private: true}, // a program in the workspace can read what is there
+			Labels:      agent.Labels{Private: true, Outside: true, WayOut: r.changes()},
 			Policy:      agent.PolicyAsk,
 			Timeout:     longest + slack,
 		},
@@ -170,6 +170,11 @@ func (r runner) effect(in agent.Invocation) agent.Effect {
 		return agent.Effectful
 	}
 	return p.Effect
+}
+
+// changes reports whether a preset does more than read.
+func (r runner) changes() bool {
+	return slices.ContainsFunc(r.names(), func(name string) bool { return r.presets[name].Effect != agent.Read })
 }
 
 // labels of a call: a program can read what is in the workspace, and one that changes something may send it anywhere.

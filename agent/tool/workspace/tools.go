@@ -56,7 +56,7 @@ func (c Config) listFiles() agent.Tool {
 				`"path":{"type":"string","description":"Relative to the workspace; the workspace itself when left out."}},` +
 				`"additionalProperties":false}`),
 			Effect: agent.Read,
-			Labels: agent.Labels{Private: true},
+			Labels: agent.Labels{Private: true, Outside: true},
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 			return within(c.Dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return list(ctx, root, name) })
@@ -80,7 +80,7 @@ func (c Config) readFile() agent.Tool {
 				`"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to read."}},` +
 				`"required":["path"],"additionalProperties":false}`),
 			Effect: agent.Read,
-			Labels: agent.Labels{Private: true},
+			Labels: agent.Labels{Private: true, Outside: true},
 			Pages:  true,
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
