@@ -326,6 +326,9 @@ func (d decidedEntry) mark() Reply {
 	if d.Rule != "" {
 		r.Always = &d.Until
 	}
+	if d.Verdict == Edit {
+		r.Told = d.Diff
+	}
 	return r
 }
 
@@ -344,7 +347,7 @@ func (a *actor) tellDecider(l letter, k *card, d decidedEntry) {
 // mostTold is how many bytes an outcome has of what its card asked.
 const mostTold = 300
 
-// about is what a card asked, in short, for its outcome: the arguments that run, or the question.
+// about is what a card asked, in short, for its outcome: the arguments that run, or how they were changed, or the question.
 func (k cardEntry) about(d decidedEntry) string {
 	text := string(k.Arguments)
 	var q questionArguments
@@ -352,7 +355,7 @@ func (k cardEntry) about(d decidedEntry) string {
 	case k.Resumes || k.Unknown:
 		return ""
 	case d.Verdict == Edit:
-		text = string(d.Arguments)
+		return d.Diff
 	case k.Question && json.Unmarshal(k.Arguments, &q) == nil:
 		text = q.Question
 	}
@@ -497,6 +500,7 @@ func (a *actor) edit(l letter, k *card) error {
 	}
 	d := decidedEntry{
 		Verdict: Edit, By: l.From.ID, Name: l.From.Name, Arguments: arguments, Digest: a.digest(tool.Tool, a.invocation(c, arguments)),
+		Diff: editDiff(k.Arguments, arguments),
 	}
 	a.tellDecider(l, k, d)
 	return a.close(k, d)

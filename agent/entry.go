@@ -229,6 +229,7 @@ type decidedEntry struct {
 	Text      string          `json:"text,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // as edited
 	Digest    string          `json:"digest,omitempty"`    // of the edited call
+	Diff      string          `json:"diff,omitempty"`      // how the arguments were changed
 	Question  bool            `json:"question,omitempty"`
 	Resumes   bool            `json:"resumes,omitempty"`
 	Owed      []receipt       `json:"owed,omitempty"` // for an answer in plain words

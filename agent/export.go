@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,10 +218,10 @@ func exportedLines(e entry) []ExportedLine {
 		if e.Resumes {
 			return nil // the turn's end offers it
 		}
-		return []ExportedLine{{Kind: ExportAsked, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Arguments: e.Arguments, Expires: e.Expires}}
+		return []ExportedLine{{Kind: ExportAsked, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Arguments: e.Arguments, Expires: e.Expires, Text: e.Why}}
 	case *decidedEntry:
 		return []ExportedLine{{
-			Kind: ExportDecided, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: e.By, Text: e.Text, Arguments: e.Arguments,
+			Kind: ExportDecided, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: e.By, Text: cmp.Or(e.Text, e.Diff), Arguments: e.Arguments,
 		}}
 	case *compactedEntry:
 		if e.Change.Left.Summary == "" {

@@ -185,6 +185,9 @@ func DecidedText(r agent.Reply) string {
 	if r.Rule != "" {
 		words += " (rule " + r.Rule + ")"
 	}
+	if r.Decision == agent.Edit && r.Told != "" {
+		words += "\n" + Visible(r.Told)
+	}
 	return fmt.Sprintf("%s (%s): %s", what, r.ID, words)
 }
 

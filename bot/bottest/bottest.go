@@ -163,6 +163,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"an approved call runs once", approve},
 		{"a call is always allowed until that is revoked", always},
 		{"a card shows everything", cardComplete},
+		{"a card hides nothing", cardHidesNothing},
 		{"a card says why it asks", cardSaysWhy},
 		{"a card can be edited", edit},
 		{"a denial reaches the model", deny},

@@ -55,6 +55,11 @@ func script(req model.Request) model.Answer {
 		}
 		return agenttest.Say(call.tool + " ended: " + result)
 	}
+	for i, fake := range fakes {
+		if strings.Contains(said, fmt.Sprintf("please fake %d.", i)) && len(results) == 0 {
+			return agenttest.Do(agenttest.Call(1, "delete", deleting(fake, fmt.Sprintf("fake-%d", i))))
+		}
+	}
 	if n := len(results); strings.Contains(said, "please send") && n < len(sending) {
 		return agenttest.Do(agenttest.Call(1, sending[n], "{}"))
 	}

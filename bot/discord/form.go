@@ -130,7 +130,7 @@ func alwaysForm(card agent.Reply) *modal {
 	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +
 		"*nudge approvals* lists this and ends it."
 	call := "**" + escape(cut(bot.Visible(card.Tool), 100)) + "**\n" + fence + "\n" +
-		cut(strings.ReplaceAll(bot.ArgumentsText(card.Arguments), fence, "`"+apart+"`"+apart+"`"), mostFormTexts-1000) + "\n" + fence
+		cut(unfenced(bot.ArgumentsText(card.Arguments)), mostFormTexts-1000) + "\n" + fence
 	return &modal{customID(actionAlways, card.ID), "Always allow this", []any{formText{typeText, call}, formText{typeText, rule}}}
 }
 

@@ -108,11 +108,16 @@ func verbatim(text string) *markdown.Text {
 
 var codeMark = markdown.Mark{Enter: fence + "\n", Leave: "\n" + fence, Code: true, Alone: true}
 
-// writeCode writes lines as they are. Three backticks in them would end the block.
+// writeCode writes lines as they are. Three backticks in them would end the block, and are written out.
 func writeCode(out *markdown.Text, text string) {
 	out.Open(codeMark)
-	out.Write(strings.ReplaceAll(strings.TrimRight(text, "\n"), fence, "`"+apart+"`"+apart+"`"))
+	out.Write(unfenced(strings.TrimRight(text, "\n")))
 	out.Close()
+}
+
+// unfenced is a text that ends no block of code.
+func unfenced(text string) string {
+	return strings.ReplaceAll(text, fence, strings.Repeat(`\u{60}`, 3))
 }
 
 // messages are the messages that a text makes, without those that say nothing, which Discord would refuse.

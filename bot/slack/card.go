@@ -206,7 +206,7 @@ func (s *Slack) outcome(r agent.Reply, now time.Time) string {
 
 // askedOf is the line of an outcome that shows what its card asked, with the answer to a question; "" where none is known.
 func askedOf(r agent.Reply) string {
-	if r.Told == "" || r.IsFeedback() {
+	if r.Told == "" || r.IsFeedback() || r.Decision == agent.Edit {
 		return ""
 	}
 	line := "\n" + asked(bot.Visible(r.Told))

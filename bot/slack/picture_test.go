@@ -67,6 +67,9 @@ func pictures() map[string]agent.Reply {
 	withRule := all["approval"]
 	withRule.Always = &always
 	all["approval-always"] = withRule
+	edited := all["edited"]
+	edited.Told = "-  \"path\": \"reports/2026/october.md\"\n+  \"path\": \"reports/2026/november.md\""
+	all["edited"] = edited
 	saved := all["approved-always"]
 	saved.Always, saved.Rule = &always, "r7mn3qx2ab"
 	all["approved-always"] = saved

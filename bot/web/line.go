@@ -64,6 +64,9 @@ func (l line) visible() line {
 	if l.IsCard() {
 		l.Text, l.Why = bot.Visible(l.Text), bot.Visible(l.Why)
 	}
+	if l.Kind == agent.DecidedMark {
+		l.Told = bot.Visible(l.Told)
+	}
 	return l
 }
 

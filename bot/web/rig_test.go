@@ -154,7 +154,7 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 		case agent.DecidedMark:
 			for _, line := range lines {
 				if line.Card != nil && line.Card.ID == l.ID {
-					line.Card.Open, line.Card.Outcome = false, string(l.Decision)+" by "+l.By
+					line.Card.Open, line.Card.Outcome = false, string(l.Decision)+" by "+l.By+"\n"+l.Told
 					if l.IsFeedback() {
 						line.Card.Outcome = l.Text
 					}

@@ -718,6 +718,7 @@ function decided(line) {
   if (entry.line.kind === 'approval') {
     entry.node.querySelector('h3').replaceChildren(make('code', { text: entry.line.tool }));
   }
+  if (line.decision === 'edit' && line.told) entry.foot.append(make('pre', { 'aria-label': 'What was changed', text: line.told }));
   if (inside) words.focus();
   if (line.decision !== 'withdrawn' && line.decision !== 'expire' && (state.waiting || (offer && line.decision === 'approve'))) working(true);
   countCards();
