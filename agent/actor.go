@@ -30,7 +30,8 @@ type actor struct {
 		turn string
 		step int
 	}
-	fresh bool // the batch was asked for by the last answer and nothing was decided about its calls
+	shown []*Reply // the cards of the batch that is being judged
+	fresh bool     // the batch was asked for by the last answer and nothing was decided about its calls
 
 	// Guarded by Agent.mu.
 	woken   bool                    // there may be mail that was not looked at

@@ -126,16 +126,19 @@ func (k cardEntry) always() *time.Time {
 
 // register puts a card's reply into the outbox, and the card where it can be found again.
 func (a *actor) register(k cardEntry, reply Reply) error {
-	data, err := plainJSON(reply)
-	if err != nil {
-		return err
+	if reply.Kind == Approval && !reply.Parked {
+		a.shown = append(a.shown, &reply)
 	}
-	waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked, Policy: k.Policy, Asked: now(), Origin: k.Origin})
-	if err != nil {
-		return err
-	}
-	addresses := a.showAt(k)
+	addresses, asked := a.showAt(k), now()
 	a.also(func(tx memory.Tx) error {
+		data, err := plainJSON(reply) // once it is known which others go out with it
+		if err != nil {
+			return err
+		}
+		waiting, err := plainJSON(WaitingCard{Reply: reply, Conversation: k.Address, Person: k.Asked, Policy: k.Policy, Asked: asked, Origin: k.Origin})
+		if err != nil {
+			return err
+		}
 		if err := tx.Table(tableCards).Put(k.Card, []byte(a.session)); err != nil {
 			return err
 		}
@@ -155,6 +158,20 @@ func (a *actor) register(k cardEntry, reply Reply) error {
 	})
 	a.then(a.Outgoing, a.Rescheduled)
 	return nil
+}
+
+// gather tells the last of several like cards of a batch, which are yet to be shown, of the others.
+func (a *actor) gather() {
+	like := map[string][]string{}
+	for _, reply := range a.shown {
+		like[reply.Tool] = append(like[reply.Tool], reply.ID)
+	}
+	for _, reply := range a.shown {
+		if ids := like[reply.Tool]; len(ids) > 1 && reply.ID == ids[len(ids)-1] {
+			reply.Batch = ids
+		}
+	}
+	a.shown = nil
 }
 
 // showAt are the conversations where a card stands: where the conversation is, and for a card of owners also with

@@ -78,11 +78,13 @@ func (a *actor) judge() error {
 		}
 		return &halt{reason: ToolLimit, say: fmt.Sprintf("I stopped at the limit of %d tool calls for one turn; the last %d asked for were not run.", limit, len(open))}
 	}
+	a.shown = nil
 	for _, c := range open {
 		if err := a.judgeCall(c); err != nil {
 			return err
 		}
 	}
+	a.gather()
 	return nil
 }
 

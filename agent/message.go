@@ -37,7 +37,7 @@ type Message struct {
 	Wake     *Wake     `json:"wake,omitempty"`
 	Note     *Note     `json:"note,omitempty"`
 
-	// Origin is that of a text which nobody said: what it has in it.
+	// Origin is that of a text which its person did not write, or not all of it.
 	Origin compact.Origin `json:"origin,omitzero"`
 
 	// Steer and During are set by Receive: the message came while one before it was not settled, and in that turn.

@@ -55,7 +55,9 @@ type Reply struct {
 	MayDecide []string        `json:"may_decide,omitempty"` // approval: ids, or words where the set is open
 	Expires   *time.Time      `json:"expires,omitempty"`    // approval
 	Parked    bool            `json:"parked,omitempty"`     // approval: its turn has gone on, so it cannot be edited
-	Why       string          `json:"why,omitempty"`        // approval: it is asked, where the tool's policy alone would not ask
+	// Batch are the cards of like calls that were asked for together, this one the last: they can be decided at once.
+	Batch []string `json:"batch,omitempty"`
+	Why   string   `json:"why,omitempty"` // approval: it is asked, where the tool's policy alone would not ask
 
 	Heartbeat string `json:"heartbeat,omitempty"` // notify, decided: the card is a notify card of this heartbeat
 	Urgency   string `json:"urgency,omitempty"`   // notify

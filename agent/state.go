@@ -130,7 +130,7 @@ func (s *state) apply(e entry, at time.Time) {
 		mark.Origin = e.Origin
 		s.sayMarked(model.Message{Role: model.User, Text: e.Text}, mark)
 		s.planned = false
-		if e.Provenance == Human {
+		if e.Provenance == Human && e.Origin.Outside == "" { // else the words are not all the person's
 			s.hears(e.From, e.Text)
 		}
 		if t != nil {

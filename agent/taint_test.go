@@ -11,6 +11,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/agenttest"
+	"nudge/agent/compact"
 	"nudge/agent/model"
 )
 
@@ -308,5 +309,44 @@ func TestGivenAddresses(t *testing.T) {
 		if given(address) != want {
 			t.Errorf("%q was given: %v, want %v", address, !want, want)
 		}
+	}
+}
+
+// What somebody else wrote and the person points at taints the turn, and its addresses are not the person's.
+func TestAMessageThatIsPointedAt(t *testing.T) {
+	var in agent.Invocation
+	probe := labelled("probe", "fine", agent.Read, agent.Labels{}, func(call agent.Invocation) { in = call })
+	w, _ := fresh(t, inTurn("probe"), probe)
+	m := agent.Message{ID: "1", Keys: []string{"1"}, Provenance: agent.Human, Text: "what of this?\n> see https://evil.test/x", Origin: compact.Origin{Outside: "a message by Eve"}}
+	if _, err := w.Pass(m); err != nil {
+		t.Fatal(err)
+	}
+	w.Rest()
+	if !in.Tainted || in.Given("https://evil.test/x") {
+		t.Errorf("it is tainted: %v, and its address was given: %v", in.Tainted, in.Given("https://evil.test/x"))
+	}
+}
+
+// The last card of several like ones of a batch tells of the others; unlike ones and single ones do not.
+func TestLikeCardsKnowEachOther(t *testing.T) {
+	d := &deeds{}
+	w, _ := fresh(t, once(agenttest.Call(1, "delete", `{"x":"1"}`), agenttest.Call(1, "send", "{}"), agenttest.Call(2, "delete", `{"x":"2"}`), agenttest.Call(3, "delete", `{"x":"3"}`)),
+		d.tool("delete", agent.Effectful, agent.PolicyAsk), d.tool("send", agent.Effectful, agent.PolicyAsk))
+	w.Say("go")
+	cards := agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 4 {
+		t.Fatalf("the cards are %+v", cards)
+	}
+	for i, want := range [][]string{nil, nil, nil, {cards[0].ID, cards[2].ID, cards[3].ID}} {
+		if !slices.Equal(cards[i].Batch, want) {
+			t.Errorf("card %d tells of %q, want %q", i+1, cards[i].Batch, want)
+		}
+	}
+	for _, card := range cards {
+		w.Decide(card.ID, agent.Approve, "")
+		w.Rest()
+	}
+	if d.all() != "delete send delete delete" {
+		t.Errorf("done was %s", d.all())
 	}
 }

@@ -47,6 +47,9 @@ func CardText(r agent.Reply, slash string) string {
 	if !r.Parked {
 		fmt.Fprintf(&b, "   %s %s {arguments}", spelled(slash, "edit"), r.ID)
 	}
+	if all := strings.Join(r.Batch, " "); all != "" {
+		fmt.Fprintf(&b, "\nAll %d of these at once: %s %s   %s %s", len(r.Batch), approve, all, deny, all)
+	}
 	if r.Always != nil {
 		fmt.Fprintf(&b, "\n%s %s always: from now on %s.", approve, r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
 	}

@@ -32,8 +32,8 @@ func chatCommands() []chatCommand {
 		{"stop all", "", "for owners: stops everything and pauses every heartbeat, until `go on`", (*Hub).stopAll},
 		{"go on", "", "for owners: lets the heartbeats go on", (*Hub).goOn},
 		{"access", "[revoke ID]", "for owners: lists who is let in, or ends what a card has let in", (*Hub).access},
-		{"approve", "[ID] [always]", "lets a waiting call run; with always, also the same call from now on", verdict(agent.Approve)},
-		{"deny", "[ID] [reason]", "refuses a waiting call", verdict(agent.Deny)},
+		{"approve", "[ID…] [always]", "lets waiting calls run; with always, also the same call from now on", verdict(agent.Approve)},
+		{"deny", "[ID…] [reason]", "refuses waiting calls", verdict(agent.Deny)},
 		{"edit", "ID {arguments}", "lets a waiting call run with other arguments", (*Hub).edit},
 		{"answer", "[ID] text", "answers a question", verdict(agent.AnswerIt)},
 		{"approvals", "[revoke ID|all]", "lists what waits for a decision and what you always allow, or ends that", (*Hub).approvals},
@@ -163,6 +163,9 @@ func (h *Hub) help(ctx context.Context, e Event, _ string) (Admission, error) {
 // verdict makes the command that decides a card. Without an id it is the one card that waits for the person.
 func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admission, error) {
 	return func(h *Hub, ctx context.Context, e Event, rest string) (Admission, error) {
+		if ids, err := h.several(ctx, rest); err != nil || ids != nil {
+			return h.decideAll(ctx, e, v, ids, err)
+		}
 		id, text := cutWord(rest)
 		always := v == agent.Approve && strings.EqualFold(rest, onceAndAlways)
 		if always {
@@ -188,6 +191,55 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 		}
 		return h.decide(ctx, e, d)
 	}
+}
+
+// several are the cards that words name, if they name more than one and nothing else.
+func (h *Hub) several(ctx context.Context, words string) (ids []string, err error) {
+	ids = strings.Fields(words)
+	if len(ids) < 2 || len(ids) > mostAtOnce {
+		return nil, nil
+	}
+	err = h.Store.View(ctx, func(tx memory.Tx) error {
+		for _, id := range ids {
+			if _, err := agent.FindCard(tx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, agent.ErrUnknownCard) {
+		return nil, nil
+	}
+	return ids, err
+}
+
+// mostAtOnce is how many cards one command decides.
+const mostAtOnce = 50
+
+// decideAll takes the same decision about several cards, each as if it had been made alone.
+func (h *Hub) decideAll(ctx context.Context, e Event, v agent.Verdict, ids []string, err error) (Admission, error) {
+	if err != nil {
+		return 0, err
+	}
+	if v == agent.AnswerIt {
+		return h.answer(ctx, e, agent.Fault, "Questions are answered one at a time; nothing was decided.")
+	}
+	all := Repeat
+	for _, id := range ids {
+		one := e
+		one.Keys = nil
+		for _, key := range e.Keys {
+			one.Keys = append(one.Keys, key+"/"+id)
+		}
+		admission, err := h.decide(ctx, one, &agent.Decision{Card: id, Verdict: v})
+		if err != nil {
+			return 0, err // what was decided is known again when the event comes once more
+		}
+		if admission == Taken {
+			all = Taken
+		}
+	}
+	return all, nil
 }
 
 // decide takes a decision about a card that was typed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/compact"
 	"nudge/memory"
 )
 
@@ -75,7 +76,7 @@ func (h *Hub) admit(ctx context.Context, e Event) (Admission, error) {
 	case e.Stop:
 		return h.stop(ctx, e)
 	case e.Quote != nil:
-		return h.pass(ctx, e, agent.Message{Text: e.Text + "\n\n" + e.Quote.words(), Provenance: agent.Human})
+		return h.pass(ctx, e, agent.Message{Text: e.Text + "\n\n" + e.Quote.words(), Provenance: agent.Human, Origin: e.Quote.origin()})
 	case strings.EqualFold(text, "stop"):
 		return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
 	case e.Feedback != nil:
@@ -248,6 +249,11 @@ func (h *Hub) stop(ctx context.Context, e Event) (Admission, error) {
 		return admission, err
 	}
 	return h.pass(ctx, e, agent.Message{Stop: true, Provenance: agent.Human})
+}
+
+// origin is that of a message that somebody else wrote, nobody knows who.
+func (q Quote) origin() compact.Origin {
+	return compact.Origin{Outside: strings.TrimSpace("a message by " + q.Author + " " + q.Where)}
 }
 
 // words is a quote as the model reads it. Each line is marked, so that nothing in it can end it.

@@ -165,6 +165,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"a card shows everything", cardComplete},
 		{"a card hides nothing", cardHidesNothing},
 		{"a card says why it asks", cardSaysWhy},
+		{"like calls are decided at once, or each", atOnce},
 		{"a card can be edited", edit},
 		{"a denial reaches the model", deny},
 		{"a card outlives a restart", cardAfterRestart},

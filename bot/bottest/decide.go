@@ -136,6 +136,27 @@ func cardHidesNothing(w *world) {
 	w.ran(want...)
 }
 
+// atOnce decides one of three like cards by itself, and then all three together: the first decision counts.
+func atOnce(w *world) {
+	w.say("please clear it")
+	var ids []string
+	for _, file := range []string{"one.md", "two.md", "three.md"} {
+		line := w.card(Direct, file)
+		ids = append(ids, line.Card.ID)
+		if last := file == "three.md"; last != strings.Contains(bare(line.Text), bare("All 3 of these at once")) {
+			w.Errorf("the card of %s says of the others: %q", file, line.Text)
+		}
+	}
+	w.rig.Press(w.who.Ann, Direct, decision(ids[1], agent.Deny, "keep it", ""))
+	w.settled(Direct, ids[1], w.who.Ann)
+	w.say(w.slash + "approve " + strings.Join(ids, " "))
+	w.seen("already denied by " + name(w.who.Ann))
+	w.seen("cleared")
+	w.settled(Direct, ids[0], w.who.Ann)
+	w.settled(Direct, ids[2], w.who.Ann)
+	w.ran(deleting("one.md", ""), deleting("three.md", ""))
+}
+
 // cardSaysWhy obeys a page: what would send out asks first, and the card tells where the text is from.
 func cardSaysWhy(w *world) {
 	w.say("please send")

@@ -60,6 +60,12 @@ func script(req model.Request) model.Answer {
 			return agenttest.Do(agenttest.Call(1, "delete", deleting(fake, fmt.Sprintf("fake-%d", i))))
 		}
 	}
+	if strings.Contains(said, "please clear") {
+		if len(results) > 0 {
+			return agenttest.Say("cleared")
+		}
+		return agenttest.Do(agenttest.Call(1, "delete", deleting("one.md", "")), agenttest.Call(2, "delete", deleting("two.md", "")), agenttest.Call(3, "delete", deleting("three.md", "")))
+	}
 	if n := len(results); strings.Contains(said, "please send") && n < len(sending) {
 		return agenttest.Do(agenttest.Call(1, sending[n], "{}"))
 	}

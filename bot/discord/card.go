@@ -86,6 +86,10 @@ func (d *Discord) cardText(r agent.Reply) *markdown.Text {
 		out.Write(" until ")
 		out.Whole(clock(*r.Expires))
 	}
+	if ids := strings.Join(r.Batch, " "); ids != "" {
+		out.Lines(1)
+		out.Write(fmt.Sprintf("All %d of these at once: write nudge approve %s, or nudge deny %s.", len(r.Batch), ids, ids))
+	}
 	return out
 }
 

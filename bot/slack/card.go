@@ -129,8 +129,17 @@ func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
 	case agent.Notice:
 		return append(blocks, row(r.Address, choices(r)...))
 	}
-	blocks = append(blocks, remark(s.deciders(r)))
+	blocks = append(blocks, remark(s.deciders(r)+together(r)))
 	return append(blocks, row(r.Address, verdicts(r)...))
+}
+
+// together says how all cards of a batch are decided together; "" where there is one.
+func together(r agent.Reply) string {
+	if len(r.Batch) == 0 {
+		return ""
+	}
+	ids := strings.Join(r.Batch, " ")
+	return fmt.Sprintf(". All %d of these at once: write _nudge approve %s_ or _nudge deny %s_", len(r.Batch), ids, ids)
 }
 
 // verdicts are the buttons of an approval.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,9 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 			lines = append(lines, bottest.Line{Text: l.Text})
 		case agent.Approval, agent.Ask:
 			text := strings.Join(append([]string{l.Tool, l.Why, l.Shown, l.Text}, l.Labels...), "\n")
+			if len(l.Batch) > 0 { // there are buttons for it
+				text += fmt.Sprintf("\nAll %d of these at once", len(l.Batch))
+			}
 			lines = append(lines, bottest.Line{Text: text, Card: &bottest.Card{ID: l.ID, Open: true}})
 		case agent.DecidedMark:
 			for _, line := range lines {

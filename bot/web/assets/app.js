@@ -645,7 +645,9 @@ function idleFoot(entry) {
     button(approve, 'primary', () => decide(entry, { verdict: 'approve' })),
     button(deny, 'danger', () => (line.asks ? decide(entry, { verdict: 'deny', text: '' }) : denyForm(entry))),
     line.parked ? null : button('Edit', '', () => editForm(entry)),
-    line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null));
+    line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null,
+    line.batch ? button('Approve all ' + line.batch.length, '', () => decideAll(line.batch, 'approve')) : null,
+    line.batch ? button('Deny all ' + line.batch.length, '', () => decideAll(line.batch, 'deny')) : null));
 }
 
 function questionFoot(entry) {
@@ -657,6 +659,13 @@ function questionFoot(entry) {
     make('div', {}, make('label', { for: 'own-' + line.id, text: choices.length ? 'Or in your own words' : 'Your answer' }), field),
     make('div', { class: 'buttons' }, make('button', { type: 'submit', class: choices.length ? '' : 'primary', text: 'Answer' })));
   entry.foot.replaceChildren(...(choices.length ? [make('div', { class: 'buttons' }, ...choices)] : []), own);
+}
+
+// decideAll decides those of several cards that still wait, one after the other.
+async function decideAll(ids, verdict) {
+  for (const entry of ids.map(id => state.cards.get(id))) {
+    if (entry && !entry.settled) await decide(entry, { verdict });
+  }
 }
 
 // decide sends a decision. What comes of it is told by the stream, in every tab.
