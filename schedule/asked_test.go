@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +86,20 @@ func TestWhatWasAskedForIsNotCounted(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAReportForOne of several people holds nothing of the others.
+func TestAReportForOne(t *testing.T) {
+	both := Report{
+		Heartbeat: Heartbeat{Name: "disk", Cron: "@daily", For: []string{ann, bob}}, Used: []Use{{Person: bob}, {Person: ann}},
+		Said:     []Regard{{Person: ann, Parts: []string{"useful once"}}, {Person: bob, Parts: []string{"snoozed"}}},
+		State:    State{Zones: map[string]*Zone{"UTC": {Owed: []string{bob}}}},
+		Outcomes: []Outcome{{Word: Woke, Reason: "woke " + bob}},
+	}
+	if got := fmt.Sprintf("%+v\n%s", both.For(ann), both.For(ann)); strings.Contains(got, bob) || !strings.Contains(got, "useful once") || !strings.Contains(got, Woke) {
+		t.Errorf("for ann: %s", got)
+	}
+	if got := both.String(); !strings.Contains(got, bob) {
+		t.Errorf("for an owner: %s", got)
+	}
 }

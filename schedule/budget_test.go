@@ -249,6 +249,26 @@ func TestADigestWaitsOutASnooze(t *testing.T) {
 	})
 }
 
+// TestALateDigestIsNotToldInQuietHours: the program did not run when it fell due.
+func TestALateDigestIsNotToldInQuietHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHerald(t, budget(t, "22:00-07:00", 1, "18:00"))
+		often := beat("often", "yes")
+		often.Cron, often.Condition = "0 9,10 * * *", Spec{Kind: KindAlways}
+		h.save(often)
+		h.start()
+		h.pass(17 * time.Hour)
+		h.stop()
+		time.Sleep(6 * time.Hour) // until 23:00
+		h.start()
+		h.pass(7*time.Hour + 59*time.Minute)
+		h.expect("digests in quiet hours", len(h.digestsOf(ann)), 0)
+		h.pass(2 * time.Minute)
+		h.expect("digests after them", len(h.digestsOf(ann)), 1)
+		h.stop()
+	})
+}
+
 // TestALateAnswerIsHeldBackByASnooze until that ends, or is lifted; nothing checks again whether it is still so.
 func TestALateAnswerIsHeldBackByASnooze(t *testing.T) {
 	for _, lifted := range []bool{false, true} {

@@ -71,6 +71,8 @@ func (r Report) For(person string) Report {
 		return r
 	}
 	r.Heartbeat.For = []string{person}
+	r.State = State{}
+	r.Used = slices.DeleteFunc(slices.Clone(r.Used), func(used Use) bool { return used.Person != person })
 	r.Said = slices.DeleteFunc(slices.Clone(r.Said), func(said Regard) bool { return !slices.Contains(strings.Split(said.Person, " and "), person) })
 	r.Outcomes = slices.Clone(r.Outcomes)
 	for i := range r.Outcomes {

@@ -36,7 +36,10 @@ func (p place) why(name string) string {
 // becomes waits until the program tells something of a heartbeat.
 func (p place) becomes(name, words string) {
 	p.t.Helper()
-	eventually(p.t, words, func() bool { return strings.Contains(p.why(name), words) })
+	eventually(p.t, words, func() bool {
+		out, _ := p.run("why", name) // it may not be there yet
+		return strings.Contains(out, words)
+	})
 }
 
 func digested(l line) bool { return strings.Contains(l.raw, `"key":"digest"`) }

@@ -116,6 +116,35 @@ func transcript(store memory.Store) (lines string, err error) {
 	return lines, err
 }
 
+// TestWhatADigestToldIsNotToldAgain in the same episode: of a tick that woke nobody, since it was quiet.
+func TestWhatADigestToldIsNotToldAgain(t *testing.T) {
+	store := open(t)
+	w, _ := startWithin(t, store, schedule.Budget{})
+	zone, err := time.LoadLocation(agenttest.Ann.Zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Update(context.Background(), func(tx memory.Tx) error {
+		held := schedule.Budget{Quiet: quietNow(t)}
+		hold, err := held.Admit(tx, schedule.Unasked{Person: string(agenttest.Ann.ID), Zone: zone, Heartbeat: "disk", Episode: "1", Text: "It is full."}, time.Now())
+		if !hold.Holds() {
+			t.Error("it was not held back")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest(t, store)
+	w.Rest()
+	for times, episode := range []string{"1", "2"} {
+		wake(t, w, about(t, "disk", episode, call{Text: "It is full."}))
+		if got := agenttest.Only(w.Rest(), agent.Notify); len(got) != times {
+			t.Errorf("in episode %s: %+v", episode, got)
+		}
+	}
+}
+
 // TestTheCapHoldsForAll that speaks, urgent or not, and a digest says the rest.
 func TestTheCapHoldsForAll(t *testing.T) {
 	store := open(t)
