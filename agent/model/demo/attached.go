@@ -1,17 +1,16 @@
 package demo
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // attachedMark is how the agent tells of a file that came with the words, and by which path it is read.
-var attachedMark = regexp.MustCompile(`^\[attached: (file:[\w.-]+) ("(?:[^"\\]|\\.)*")`)
+var attachedMark = expression(`^\[attached: (file:[\w.-]+) ("(?:[^"\\]|\\.)*")`)
 
 // meansAttached is how people point at what came with their words.
-var meansAttached = regexp.MustCompile(`(?i)^(?:(?:all|both|each)(?: of)? )?(?:it|that|this|these|those|them|(?:(?:the|this|that|my|these|those) )?(?:attached )?(?:files?|attachments?|documents?))(?: (?:attached|here))?$`)
+var meansAttached = expression(`(?i)^(?:(?:all|both|each)(?: of)? )?(?:it|that|this|these|those|them|(?:(?:the|this|that|my|these|those) )?(?:attached )?(?:files?|attachments?|documents?))(?: (?:attached|here))?$`)
 
 // attachment is a file that came with the words.
 type attachment struct{ path, name string }

@@ -1,9 +1,6 @@
 package demo
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // clause is one part of what the person said.
 type clause struct {
@@ -13,16 +10,16 @@ type clause struct {
 }
 
 var (
-	politeStart = regexp.MustCompile(`(?i)^(?:(?:please|kindly|nudge|hey|hi|hello|ok|okay|so|well|now|also|and|then|next|finally|first|afterwards|after that|can you|could you|would you|will you|i want you to|i'd like you to|i would like you to|i need you to|let's|just|go ahead and)\b[ ,!:-]+)+`)
-	politeEnd   = regexp.MustCompile(`(?i)[ ,]+(?:please|for me|thanks|thank you|now|right now|if you can)\s*([.!?]*)$`)
-	correction  = regexp.MustCompile(`(?i)^(?:(?:no|nope|stop|stop that|stop it|wait|hold on|actually|sorry|oops|rather|instead|i meant|i mean|scratch that|never mind|not that|don't do that|not \S+)\b\s*[,.!:;-]+\s*|(?:i meant|i mean|actually|no i meant)\s+)+`)
-	insteadEnd  = regexp.MustCompile(`(?i)[ ,]+(?:instead|rather|i meant|i mean)\s*[.!?]*$`)
-	joiner      = regexp.MustCompile(`(?i)\s*[,;.!?]?\s+(?:and\s+)?(?:then|after that|afterwards)\b,?\s+|\s*[,;]\s*and\s+|\s+and\s+|\s*;\s*|\s*,\s+|[.!?]\s+|\s*\n\s*`)
-	thenJoiner  = regexp.MustCompile(`(?i)\b(?:then|after that|afterwards)\b`)
-	verbStart   = regexp.MustCompile(`(?i)^(?:(?:also|please|then|finally)\s+)*(?:read|show|open|cat|print|display|view|list|delete|remove|erase|write|create|save|put|append|add|copy|wait|sleep|pause|run|remind|ask me|plan|tell me|notify me|let me know|stop|cancel|remember|recall|forget|fetch|check|how full|how much|what|which|calculate|compute|make|load|delegate)\b`)
-	freeText    = regexp.MustCompile(`(?i)\b(?:saying|says|containing|with|remind|remember|tell me|notify me|let me know|ask me|every|each|daily|hourly|script|delegate)\b|^\s*(?:append|add)\b|:\s`)
-	sentenceEnd = regexp.MustCompile(`[\s.!?,;:]+$`)
-	quotation   = regexp.MustCompile("`[^`\\n]*`|\"[^\"]*\"|“[^”]*”|\\B'[^'\\n]*'\\B")
+	politeStart = expression(`(?i)^(?:(?:please|kindly|nudge|hey|hi|hello|ok|okay|so|well|now|also|and|then|next|finally|first|afterwards|after that|can you|could you|would you|will you|i want you to|i'd like you to|i would like you to|i need you to|let's|just|go ahead and)\b[ ,!:-]+)+`)
+	politeEnd   = expression(`(?i)[ ,]+(?:please|for me|thanks|thank you|now|right now|if you can)\s*([.!?]*)$`)
+	correction  = expression(`(?i)^(?:(?:no|nope|stop|stop that|stop it|wait|hold on|actually|sorry|oops|rather|instead|i meant|i mean|scratch that|never mind|not that|don't do that|not \S+)\b\s*[,.!:;-]+\s*|(?:i meant|i mean|actually|no i meant)\s+)+`)
+	insteadEnd  = expression(`(?i)[ ,]+(?:instead|rather|i meant|i mean)\s*[.!?]*$`)
+	joiner      = expression(`(?i)\s*[,;.!?]?\s+(?:and\s+)?(?:then|after that|afterwards)\b,?\s+|\s*[,;]\s*and\s+|\s+and\s+|\s*;\s*|\s*,\s+|[.!?]\s+|\s*\n\s*`)
+	thenJoiner  = expression(`(?i)\b(?:then|after that|afterwards)\b`)
+	verbStart   = expression(`(?i)^(?:(?:also|please|then|finally)\s+)*(?:read|show|open|cat|print|display|view|list|delete|remove|erase|write|create|save|put|append|add|copy|wait|sleep|pause|run|remind|ask me|plan|tell me|notify me|let me know|stop|cancel|remember|recall|forget|fetch|check|how full|how much|what|which|calculate|compute|make|load|delegate)\b`)
+	freeText    = expression(`(?i)\b(?:saying|says|containing|with|remind|remember|tell me|notify me|let me know|ask me|every|each|daily|hourly|script|delegate)\b|^\s*(?:append|add)\b|:\s`)
+	sentenceEnd = expression(`[\s.!?,;:]+$`)
+	quotation   = expression("`[^`\\n]*`|\"[^\"]*\"|“[^”]*”|\\B'[^'\\n]*'\\B")
 )
 
 // newClause takes the politeness off.

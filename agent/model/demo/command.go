@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,7 @@ var (
 	waitBare  = phrase(`(?:wait|sleep|pause)(?: a (?:bit|moment|while|little))?`)
 	diskWords = phrase(`(?:.*\b(?:how full|how much (?:room|space)|free space|disk (?:space|usage|free)|space left|storage)\b.*|(?:check|show|look at)(?: me)?(?: the)? disks?|(?:how is|how's) (?:the|my) disk(?: doing)?|df|disk)`)
 	runWords  = phrase(`(?P<verb>run|execute|start|call|use)(?: the)?(?: command| preset)? (?P<name>` + "`[^`]+`|\"[^\"]+\"|" + `[\p{L}\p{N}_.-]+)(?: command| preset)?(?P<rest>(?:\s+.*)?)`)
-	pairs     = regexp.MustCompile(`([\p{L}_][\p{L}\p{N}_-]*)\s*(?:=|:| )\s*("[^"]*"|` + "`[^`]*`" + `|[^\s,]+)`)
+	pairs     = expression(`([\p{L}_][\p{L}\p{N}_-]*)\s*(?:=|:| )\s*("[^"]*"|` + "`[^`]*`" + `|[^\s,]+)`)
 )
 
 // presets are the commands that may be run, as far as the schema lists them.

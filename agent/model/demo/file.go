@@ -1,15 +1,9 @@
 package demo
 
-import (
-	"regexp"
-	"strings"
-)
-
-// phrase compiles a pattern that a whole clause must match, whatever its case.
-func phrase(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?is)^(?:` + pattern + `)$`) }
+import "strings"
 
 // groups returns the named groups of a match, or nil.
-func groups(p *regexp.Regexp, text string) map[string]string {
+func groups(p *pattern, text string) map[string]string {
 	m := p.FindStringSubmatch(text)
 	if m == nil {
 		return nil
@@ -24,7 +18,7 @@ func groups(p *regexp.Regexp, text string) map[string]string {
 }
 
 var (
-	listFiles = []*regexp.Regexp{
+	listFiles = []*pattern{
 		phrase(`(?:list|ls|show|see|give|display|view)(?: me)?(?: (?:all|a list|of|the|my|your|our))*(?: (?:files?|folders?|directory|workspace|documents?|file list))+(?: (?:in|of|under|inside)(?: (?:the|my))?(?: (?:folder|directory))? (?P<dir>\S+?)(?: (?:folder|directory))?)?(?: (?:here|there|again))*`),
 		phrase(`(?:list|ls|dir)(?: (?:the )?(?:folder|directory)? ?(?P<dir>\S+/?))?`),
 		phrase(`(?:what|which)(?: other)? (?:files|documents)(?: .*)?`),
@@ -53,7 +47,7 @@ func listIntent(_ *reading, c clause) act {
 
 var (
 	readAny  = phrase(`(?:read|cat)(?: out)?(?: me| us)?(?: again)? (?P<what>.+)`)
-	readSure = []*regexp.Regexp{
+	readSure = []*pattern{
 		phrase(`(?:show|open|print|display|view|see|check|give|look (?:at|in|into)|tell me)(?: me| us)?(?: (?:again|what's in|what is in|what's inside|what is inside))? (?P<what>.+)`),
 		phrase(`what(?:'s| is| does| stands| do)(?: it)?(?: written)?(?: in| inside)? (?P<what>.+?)(?: say| contain| look like)?`),
 	}
@@ -167,7 +161,7 @@ func texts(list []string) []any {
 	return all
 }
 
-var listedName = regexp.MustCompile(`^(?:[-*] )?(` + "`[^`]+`|" + `[^\s()]+(?: [^\s()]+)*?)(?:\s{2,}.*|\t.*|\s+\(.*|,? \d.*)?$`)
+var listedName = expression(`^(?:[-*] )?(` + "`[^`]+`|" + `[^\s()]+(?: [^\s()]+)*?)(?:\s{2,}.*|\t.*|\s+\(.*|,? \d.*)?$`)
 
 // filesIn finds the names in a list of files, a few of them at most, for more would be no choice. Folders are no files.
 func filesIn(list string) []string {

@@ -1,23 +1,22 @@
 package demo
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	watchWords = []*regexp.Regexp{
+	watchWords = []*pattern{
 		phrase(`(?P<lead>tell|notify|ping|warn|message|alert|remind|let)(?: me)?(?: know)?(?: (?:when(?:ever)?|if|once|as soon as|that|about))+ (?:there(?:'s| is) (?P<there>.+)|(?P<file>.+?) (?P<test>(?:appears|exists|shows up|is there|is created|arrives|turns up|is present|comes in|changes|is changed|is modified|is updated|disappears|is gone|is missing|is deleted|is removed|vanishes|grows|gets bigger)))(?P<rest>(?:[ ,].*)?)`),
 		phrase(`(?:watch|keep an eye on)(?: for)? (?P<file>.+)`),
 	}
-	remindLead = regexp.MustCompile(`(?i)\b(?:remind|tell|notify|ping|nudge|warn|message|wake|let me know|say|ask me|alert)\b`)
-	whenFirst  = regexp.MustCompile(`(?i)^(?:every|each|daily|hourly|weekly|monthly|nightly|once an?|on (?:` + dayName + `))\b`)
+	remindLead = expression(`(?i)\b(?:remind|tell|notify|ping|nudge|warn|message|wake|let me know|say|ask me|alert)\b`)
+	whenFirst  = expression(`(?i)^(?:every|each|daily|hourly|weekly|monthly|nightly|once an?|on (?:` + dayName + `))\b`)
 	remindBare = phrase(`remind me\b(?: (?:to|about|of|that) )?.*`)
-	stateWords = regexp.MustCompile(`(?i)^(?:exists|is there|is present|is gone|is missing)$`)
-	evenThen   = regexp.MustCompile(`(?i),? *\beven (?:at night|in (?:my |the )?quiet hours|during (?:my |the )?quiet hours)\b`)
-	asksIf     = regexp.MustCompile(`(?i)^(?:please )?(?:tell|let|notify|ping|warn|alert|message) (?:me|us)(?: know)? (?:if|when|whenever|once|as soon as|whether)\b`)
-	setUp      = regexp.MustCompile(`(?i)^(?:set up|create|make|add|start|new)(?: a| an| the)? (?:heartbeat|reminder)s?(?: that| to| for| which)?\s*`)
+	stateWords = expression(`(?i)^(?:exists|is there|is present|is gone|is missing)$`)
+	evenThen   = expression(`(?i),? *\beven (?:at night|in (?:my |the )?quiet hours|during (?:my |the )?quiet hours)\b`)
+	asksIf     = expression(`(?i)^(?:please )?(?:tell|let|notify|ping|warn|alert|message) (?:me|us)(?: know)? (?:if|when|whenever|once|as soon as|whether)\b`)
+	setUp      = expression(`(?i)^(?:set up|create|make|add|start|new)(?: a| an| the)? (?:heartbeat|reminder)s?(?: that| to| for| which)?\s*`)
 )
 
 // watchIntent makes a heartbeat that wakes when something becomes of a file.
@@ -137,7 +136,7 @@ func askWhen(t *turn, prompt string) {
 	reminding(t, capital(prompt), w)
 }
 
-var stopWords = []*regexp.Regexp{
+var stopWords = []*pattern{
 	phrase(`(?:stop|cancel|end|delete|remove|turn off|disable)(?: the| my| this| that)? (?:heartbeat|reminder|watch)s?(?: (?:called|named|for|about|to))?(?: (?P<name>.+))?`),
 	phrase(`(?:stop|cancel|end|delete|remove|turn off|disable)(?: the| my)? (?P<name>.+?) (?:heartbeat|reminder|watch)`),
 	phrase(`(?:stop|quit|no more|don't keep|cease) (?:reminding|telling|nudging|pinging|notifying|warning|messaging|alerting)(?: me)?(?: (?:to|about|of|that|when|if))?(?: (?P<name>.+))?`),
@@ -185,7 +184,7 @@ func (r *reading) heartbeat(words string) string {
 	return words
 }
 
-var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
+var notSlug = expression(`[^a-z0-9]+`)
 
 // slug makes a short name of some words.
 func slug(words string) string {

@@ -1,7 +1,5 @@
 package demo
 
-import "regexp"
-
 // intent is something that a person may want. Its match turns a clause into an act, or returns nil when the clause
 // says something else.
 type intent struct {
@@ -80,7 +78,7 @@ func longText(r *reading) act {
 }
 
 // speaker is a name before the words, as in "Ann: list the files".
-var speaker = regexp.MustCompile(`^[\p{L}][\p{L}\p{N} .'_-]{0,30}:\s+`)
+var speaker = expression(`^[\p{L}][\p{L}\p{N} .'_-]{0,30}:\s+`)
 
 // parse finds the acts of some words, and whether all of them were understood. Many parts make a plan of their own.
 func (r *reading) parse(words string) (acts []act, clear bool) {

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,14 +12,14 @@ const fileName = "(?:`[^`]+`|\"[^\"]+\"|“[^”]+”|'[^']+'|[\\p{L}\\p{N}_~@+.
 const bareName = `[\p{L}\p{N}_~@+./-]+`
 
 var (
-	surelyFile = regexp.MustCompile("^" + fileName + "$")
-	anyName    = regexp.MustCompile("^" + bareName + "$")
-	nameLead   = regexp.MustCompile(`(?i)^(?:(?:the|my|our|your|this|these|both|all|of|contents?|text|files?|documents?|called|named|a|an|one|me)\s+)+`)
-	nameGiven  = regexp.MustCompile(`(?i)\bfiles?\b|\bcalled\b|\bnamed\b`)
-	nameJoin   = regexp.MustCompile(`(?i)\s*(?:,\s*(?:and\s+)?|;|&)\s*|\s+(?:and|or|plus)\s+(?:also\s+)?`)
-	nameTail   = regexp.MustCompile(`(?i)\s+(?:again|too|as well|please|file|now|there|here)$`)
-	itself     = regexp.MustCompile(`(?i)^(?:it|that|this|that file|this file|the file|the same file|it again)$`)
-	anyFile    = regexp.MustCompile(`(?i)^(?:a|an|one|some|any|the|my|of|them|these|files?|documents?|something|anything|everything|all|stuff|things?|\s)+$`)
+	surelyFile = expression("^" + fileName + "$")
+	anyName    = expression("^" + bareName + "$")
+	nameLead   = expression(`(?i)^(?:(?:the|my|our|your|this|these|both|all|of|contents?|text|files?|documents?|called|named|a|an|one|me)\s+)+`)
+	nameGiven  = expression(`(?i)\bfiles?\b|\bcalled\b|\bnamed\b`)
+	nameJoin   = expression(`(?i)\s*(?:,\s*(?:and\s+)?|;|&)\s*|\s+(?:and|or|plus)\s+(?:also\s+)?`)
+	nameTail   = expression(`(?i)\s+(?:again|too|as well|please|file|now|there|here)$`)
+	itself     = expression(`(?i)^(?:it|that|this|that file|this file|the file|the same file|it again)$`)
+	anyFile    = expression(`(?i)^(?:a|an|one|some|any|the|my|of|them|these|files?|documents?|something|anything|everything|all|stuff|things?|\s)+$`)
 )
 
 // names finds the names of files in some words. One word is a name even if it doesn't look like a file's, unless

@@ -1,25 +1,24 @@
 package demo
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
 	rememberWords = phrase(`(?:remember|note|keep in mind|don't forget|memorize|memorise)(?: down)?(?: that| this)?[:,]?\s+(?P<text>.+)`)
-	rememberAsks  = regexp.MustCompile(`(?i)^(?:remember (?:me|when|what|anything|something)\b|note (?:down )?in\b)`)
-	recallWords   = []*regexp.Regexp{
+	rememberAsks  = expression(`(?i)^(?:remember (?:me|when|what|anything|something)\b|note (?:down )?in\b)`)
+	recallWords   = []*pattern{
 		phrase(`(?:recall|look up in your notes|search your notes for|what do you (?:know|remember) (?:of|about)|do you (?:remember|know)(?: anything about)?|what did i tell you about|remember what|remember when)(?: what| where| when| who| that)? (?P<what>.+)`),
 		phrase(`(?:where|when|who|whom|(?:what|which)(?: \w+)?|how(?: often| many| much)?) (?:do|does|did|am|have|can|should) (?P<what>(?:I|my) .+)`),
 		phrase(`do (?P<what>I (?:like|have|own|prefer|live|work|eat|drink|hate|love|use) .+)`),
 		phrase(`(?:what|who|when|where|which)(?: \w+)? (?:is|are|'s) my (?P<what>.+)`),
 	}
-	myName      = regexp.MustCompile(`(?i)^(?:notes|files?|name)\b`)
+	myName      = expression(`(?i)^(?:notes|files?|name)\b`)
 	forgetWords = phrase(`forget(?: the)?(?: note)? (?P<id>` + "`[^`]+`|\"[^\"]+\"|" + `[\p{L}\p{N}_:./-]+)`)
 	forgetIt    = phrase(`forget (?:it|that|this|about it|all of it)`)
 	forgetText  = phrase(`forget (?:that|about|what) .+`)
-	wordsOnly   = regexp.MustCompile(`[\p{L}]+`)
+	wordsOnly   = expression(`[\p{L}]+`)
 )
 
 // thesaurus is what the demo model knows of other words for a thing, so that notes are found by them too.
@@ -37,12 +36,12 @@ var thesaurus = [][]string{
 
 // subjects are what a few plain statements are about, so that the next one about the same takes their place.
 var subjects = []struct {
-	words *regexp.Regexp
+	words *pattern
 	about string
 }{
-	{regexp.MustCompile(`(?i)^I(?: now)?(?:'m living| live| moved| have moved| am living) (?:in|to|at)\b`), "where the person lives"},
-	{regexp.MustCompile(`(?i)^I(?: now)? work (?:at|for|as)\b`), "the person's work"},
-	{regexp.MustCompile(`(?i)^my ([\p{L} ]{2,40}?) (?:is|are|is called|is named)\b`), ""},
+	{expression(`(?i)^I(?: now)?(?:'m living| live| moved| have moved| am living) (?:in|to|at)\b`), "where the person lives"},
+	{expression(`(?i)^I(?: now)? work (?:at|for|as)\b`), "the person's work"},
+	{expression(`(?i)^my ([\p{L} ]{2,40}?) (?:is|are|is called|is named)\b`), ""},
 }
 
 // subjectIn is what a statement is about; "" for most.

@@ -2,15 +2,14 @@ package demo
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 )
 
 var (
-	inCount    = regexp.MustCompile(`(?i)\bin\s+(?:(half an hour|an hour and a half)|(` + numberWord + `)\s+(seconds?|secs?|minutes?|mins?|hours?|days?|weeks?))(?:\s+(?:from now|time))?\b`)
-	onceDay    = regexp.MustCompile(`(?i)\b(?:(today|tonight|this (?:morning|noon|afternoon|evening)|tomorrow(?: (?:morning|noon|afternoon|evening|night))?|the day after tomorrow)|(?:on )?(?:next|this|coming) (` + dayName + `)(?: (?:morning|noon|afternoon|evening|night))?|on (\d{4}-\d{2}-\d{2}))\b`)
-	timeOfNote = regexp.MustCompile(`\b(\d{4}-\d{2}-\d{2}) (\d{1,2}:\d{2})\b`)
+	inCount    = expression(`(?i)\bin\s+(?:(half an hour|an hour and a half)|(` + numberWord + `)\s+(seconds?|secs?|minutes?|mins?|hours?|days?|weeks?))(?:\s+(?:from now|time))?\b`)
+	onceDay    = expression(`(?i)\b(?:(today|tonight|this (?:morning|noon|afternoon|evening)|tomorrow(?: (?:morning|noon|afternoon|evening|night))?|the day after tomorrow)|(?:on )?(?:next|this|coming) (` + dayName + `)(?: (?:morning|noon|afternoon|evening|night))?|on (\d{4}-\d{2}-\d{2}))\b`)
+	timeOfNote = expression(`\b(\d{4}-\d{2}-\d{2}) (\d{1,2}:\d{2})\b`)
 )
 
 // findTime finds the first time that comes again or, where there is none, one that comes once.
@@ -123,7 +122,7 @@ func hourIn(text string) (minutes int, rest string, ok bool) {
 
 // reminderText is what is said when a time comes that a prompt was for.
 func reminderText(prompt string) string {
-	for _, p := range []*regexp.Regexp{reminderOf, timeTo} {
+	for _, p := range []*pattern{reminderOf, timeTo} {
 		if m := groups(p, prompt); m != nil {
 			return "Time to " + sentence(toPerson(m["what"]))
 		}

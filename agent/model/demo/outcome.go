@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -37,13 +36,13 @@ type outcome struct {
 func (o outcome) went() bool { return o.fate == told || o.fate == worked || o.fate == answered }
 
 var (
-	editedResult   = regexp.MustCompile(`(?s)^\(([^\n]{1,80}? changed the arguments to \{.*?\})\)(?:\s+(.*))?$`)
-	deniedResult   = regexp.MustCompile(`(?s)^not run: ([^\n]{1,80}?) denied this call(?:: (.*)| and gave no reason.*|\.?)$`)
-	waitingResult  = regexp.MustCompile(`(?s)^waiting for ([^\n]{1,80}?), id (\S+?)[.,;:]?(?:\s.*)?$`)
-	answeredResult = regexp.MustCompile(`(?s)^([^\n]{1,80}?) answered: (.*)$`)
-	failedResult   = regexp.MustCompile(`(?i)^(?:error|there is no\b|there's no\b|there are no\b|no such|no file|cannot|can't|could not|couldn't|failed|unable|unknown|invalid|refused|bad |missing|not )|` +
+	editedResult   = expression(`(?s)^\(([^\n]{1,80}? changed the arguments to \{.*?\})\)(?:\s+(.*))?$`)
+	deniedResult   = expression(`(?s)^not run: ([^\n]{1,80}?) denied this call(?:: (.*)| and gave no reason.*|\.?)$`)
+	waitingResult  = expression(`(?s)^waiting for ([^\n]{1,80}?), id (\S+?)[.,;:]?(?:\s.*)?$`)
+	answeredResult = expression(`(?s)^([^\n]{1,80}?) answered: (.*)$`)
+	failedResult   = expression(`(?i)^(?:error|there is no\b|there's no\b|there are no\b|no such|no file|cannot|can't|could not|couldn't|failed|unable|unknown|invalid|refused|bad |missing|not )|` +
 		`\b(?:does not exist|doesn't exist|not found|no such|not allowed|not permitted|outside the|is a folder|is a directory|must|cannot be|cannot run|could not|is required|timed out|was killed|by a signal|failed|was not|is not|isn't|wasn't|leads out of|too long|too many|has only|permission denied)\b|exit (?:status|code) -?[1-9]`)
-	workedResult = regexp.MustCompile(`(?i)\b(?:deleted|removed|wrote|written|saved|created|made|said|stopped|ended|remembered|forgot|forgotten|noted|kept|done|ok|replaced|changed|waited|sent|delivered|queued)\b`)
+	workedResult = expression(`(?i)\b(?:deleted|removed|wrote|written|saved|created|made|said|stopped|ended|remembered|forgot|forgotten|noted|kept|done|ok|replaced|changed|waited|sent|delivered|queued)\b`)
 )
 
 // judge reads the result of a call.
@@ -88,7 +87,7 @@ func readsFile(e exchange) bool {
 var quoting = []string{"read_file", "list_files", "fetch_page", "recall", "run_script", "delegate", "load_skill", "ask_person"}
 
 // quotingError is what their own errors look like.
-var quotingError = regexp.MustCompile(`(?i)^(?:there is no (?:file|folder|page|skill|agent|note|tool)\b|"[^"\n]*" (?:is a|leads out|has only)|` +
+var quotingError = expression(`(?i)^(?:there is no (?:file|folder|page|skill|agent|note|tool)\b|"[^"\n]*" (?:is a|leads out|has only)|` +
 	`(?:read|open|list|fetch|get|load|run) (?:"[^"\n]*"|https?://\S+)(?::| failed)|error:|the attached file "|the workspace cannot be opened|bad arguments)`)
 
 // judgeWords tells errors from successes. Only a short line is taken for an error, and of a command the first line,

@@ -1,13 +1,11 @@
 package demo
 
-import "regexp"
-
 var (
 	fetchWords    = phrase(`(?:fetch|open|read|visit|get|show|load|download|look at|summari[sz]e|check)(?: me)?(?: the)?(?: page| site| website| url)?(?: at)? [<` + "`\"" + `]?(?P<url>https?://[^\s<>"` + "`" + `]+)[>"` + "`" + `]?(?: .*)?`)
 	scriptWords   = phrase(`(?:run|execute|evaluate)(?: (?:a|the|this|my))? (?:script|code|program)(?:\s*:\s*|\s+)(?P<source>.+)`)
 	skillWords    = phrase(`(?:load|use|read|open)(?: the)? skill(?: called| named)? (?P<name>` + bareName + "|`[^`]+`|\"[^\"]+\"" + `)|(?:load|use)(?: the)? (?P<bare>` + bareName + `) skill`)
 	delegateWords = phrase(`(?:delegate|hand|give)(?: this)? to (?:the )?(?:agent )?(?P<agent>` + bareName + `?)\s*(?::| to )\s*(?P<brief>.+)`)
-	fence         = regexp.MustCompile("(?s)^```[a-z]*\\n(.*?)\\n?```$")
+	fence         = expression("(?s)^```[a-z]*\\n(.*?)\\n?```$")
 )
 
 func fetchIntent(_ *reading, c clause) act {

@@ -1,16 +1,13 @@
 package demo
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
 	planWords = phrase(`(?:make (?:a|me a) )?plan\b(?: (?:for|of|to do))?(?P<what>[^:\n]*?)(?::\s*|\n)(?P<items>.+)`)
 	planEmpty = phrase(`(?:(?:make (?:a|me a) )?plan(?: (?:something|for me|please))?)`)
-	itemMark  = regexp.MustCompile(`^(?:[-*•]\s+(?:\[[ x]\]\s*)?|\(?\d{1,2}[.)]\s+)`)
-	itemJoin  = regexp.MustCompile(`(?i)\s*;\s*(?:and\s+)?(?:then\s+)?|\s*\n\s*|\s*,?\s+(?:and\s+)?then\s+|[ ,]+\(?\d{1,2}[.)]\s+`)
-	commaJoin = regexp.MustCompile(`(?i)\s*,\s*(?:and\s+)?|\s+and\s+`)
+	itemMark  = expression(`^(?:[-*•]\s+(?:\[[ x]\]\s*)?|\(?\d{1,2}[.)]\s+)`)
+	itemJoin  = expression(`(?i)\s*;\s*(?:and\s+)?(?:then\s+)?|\s*\n\s*|\s*,?\s+(?:and\s+)?then\s+|[ ,]+\(?\d{1,2}[.)]\s+`)
+	commaJoin = expression(`(?i)\s*,\s*(?:and\s+)?|\s+and\s+`)
 )
 
 // mostItems keeps a plan's turn below mostRounds.

@@ -1,15 +1,12 @@
 package demo
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
 	askWords   = phrase(`ask me(?: (?P<how>whether|if|about|for|to|which|what|where|when|who|why|how|a question|something|anything))?(?:[ :,]+(?P<what>.+))?`)
 	choiceOf   = phrase(`(?:to )?(?:choose|pick|decide|select)(?: one)?(?: (?:between|from|out of|of|among))?:? (?P<list>.+)`)
-	choiceJoin = regexp.MustCompile(`(?i)\s*,\s*(?:or\s+|and\s+)?|\s+or\s+|\s+and\s+`)
-	wantLead   = regexp.MustCompile(`(?i)^(?:you|i)\s+(?:want|prefer|like|would like|'d like|need|take|choose)\s+(?:to\s+)?|^.*\bbetween\s+`)
+	choiceJoin = expression(`(?i)\s*,\s*(?:or\s+|and\s+)?|\s+or\s+|\s+and\s+`)
+	wantLead   = expression(`(?i)^(?:you|i)\s+(?:want|prefer|like|would like|'d like|need|take|choose)\s+(?:to\s+)?|^.*\bbetween\s+`)
 )
 
 // askIntent asks the person what they want to be asked.

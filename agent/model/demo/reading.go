@@ -2,7 +2,6 @@ package demo
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,10 +164,10 @@ func argument(c model.Call, name string) string {
 }
 
 // planTail is how the agent reminds of a plan: behind the newest message, also when that is a result.
-var planTail = regexp.MustCompile(`(?s)\n\s*\[your plan so far:\n.*\]\s*$`)
+var planTail = expression(`(?s)\n\s*\[your plan so far:\n.*\]\s*$`)
 
 // letGoOn is how the agent tells that a turn that a limit had ended goes on.
-var letGoOn = regexp.MustCompile(`^\[.* lets you go on, with as much again: go on with the work\.\]`)
+var letGoOn = expression(`^\[.* lets you go on, with as much again: go on with the work\.\]`)
 
 // splitMarks parts a message from the marks that were put before and after it.
 func splitMarks(text string) (words string, marks []string) {

@@ -3,16 +3,15 @@ package demo
 import (
 	"errors"
 	"math/big"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
 var (
-	sumLead = regexp.MustCompile(`(?i)^(?:what is|what's|whats|how much is|calculate|compute|work out|what does|solve|evaluate)\s+`)
-	sumTail = regexp.MustCompile(`(?i)\s*(?:=|equal|make|\?)+\s*$`)
-	sumOnly = regexp.MustCompile(`^[\d\s.+*/()×÷xX−-]+$`)
-	sumSign = regexp.MustCompile(`\d\s*[)\s]*[+*/×÷xX−-]`)
+	sumLead = expression(`(?i)^(?:what is|what's|whats|how much is|calculate|compute|work out|what does|solve|evaluate)\s+`)
+	sumTail = expression(`(?i)\s*(?:=|equal|make|\?)+\s*$`)
+	sumOnly = expression(`^[\d\s.+*/()×÷xX−-]+$`)
+	sumSign = expression(`\d\s*[)\s]*[+*/×÷xX−-]`)
 )
 
 // sumIntent reckons, which needs no fact: numbers with + - * / and brackets.

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"hash/fnv"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 
 // smallTalk are things that people say without wanting anything done.
 var smallTalk = []struct {
-	words   *regexp.Regexp
+	words   *pattern
 	answers []string
 }{
 	{phrase(`(?:thanks|thank you|thx|cheers|great|nice|cool|perfect|well done|awesome|good (?:job|bot|work))(?: (?:a lot|so much|very much|nudge|you|that's great))*`),
@@ -49,10 +48,10 @@ func talkIntent(_ *reading, c clause) act {
 var (
 	dropWords     = phrase(`(?:never mind|nevermind|nvm|forget (?:it|that|about it)|stop (?:that|it)|cancel(?: (?:that|it|everything))?|leave (?:it|that|\S+)(?: alone| as it is)?|don't(?: (?:do|delete|touch|write|run) (?:it|that|anything|\S+))?|do not(?: (?:do|delete|touch|write|run) (?:it|that|anything|\S+))?|keep (?:it|\S+)|no,? (?:stop|don't|thanks|thank you)|no)`)
 	timeWords     = phrase(`(?:what(?:'s| is)?|tell me|do you know|which|give me|show me)(?: the| what| current| today's| day| of)*(?: (?:time|date|day|weekday|year|month))(?: (?:is it|it is|is today|today|now|right now|is it today|is it now|do we have|of the week|and time|and date|and the date|and the time))*|what day is (?:it|today)(?: today)?|(?:the )?(?:time|date)`)
-	sentenceBreak = regexp.MustCompile(`\n|\.\s+`)
-	wantsTime     = regexp.MustCompile(`(?i)\btime\b`)
-	clockIn       = regexp.MustCompile(`\b\d{1,2}:\d{2}\b`)
-	dateIn        = regexp.MustCompile(`(?i)\b\d{4}-\d{2}-\d{2}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b[^\n]*\d|\b\d{1,2}\.? (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d{4}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2},? \d{4}\b`)
+	sentenceBreak = expression(`\n|\.\s+`)
+	wantsTime     = expression(`(?i)\btime\b`)
+	clockIn       = expression(`\b\d{1,2}:\d{2}\b`)
+	dateIn        = expression(`(?i)\b\d{4}-\d{2}-\d{2}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b[^\n]*\d|\b\d{1,2}\.? (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d{4}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2},? \d{4}\b`)
 )
 
 // dropIntent takes back what was asked for, if that was still going on.
@@ -96,7 +95,7 @@ func (r *reading) places() []string {
 
 var (
 	nameWords  = phrase(`(?:what(?:'s| is) my name|who am i|do you know (?:my name|who i am))(?: .*)?`)
-	nameInText = regexp.MustCompile(`\b(?:You talk with|The person(?:'s name)? is|You are talking (?:to|with))\s+([^\n]{1,80}?)\.(?:\s|$)`)
+	nameInText = expression(`\b(?:You talk with|The person(?:'s name)? is|You are talking (?:to|with))\s+([^\n]{1,80}?)\.(?:\s|$)`)
 )
 
 // nameIntent tells the person's name if the system prompt does.
@@ -127,10 +126,10 @@ func saidIntent(r *reading, c clause) act {
 }
 
 var (
-	toldNote = regexp.MustCompile(`(?s)\[heartbeat ("(?:[^"\\\n]|\\.)*") told the person: ("(?:[^"\\]|\\.)*")(?:; what the check saw(?:, as data)?: ("(?:[^"\\]|\\.)*"|[^"].*?))?\](?:\s*\n|\s*$)`)
+	toldNote = expression(`(?s)\[heartbeat ("(?:[^"\\\n]|\\.)*") told the person: ("(?:[^"\\]|\\.)*")(?:; what the check saw(?:, as data)?: ("(?:[^"\\]|\\.)*"|[^"].*?))?\](?:\s*\n|\s*$)`)
 	// digestNote is how the agent tells of what was held back and told in one message.
-	digestNote = regexp.MustCompile(`(?s)\[the person was told in one message what had been held back from them[^"\n]*: ("(?:[^"\\]|\\.)*")\]`)
-	noteAsks   = regexp.MustCompile(`(?i)^(?:which|what|why|where|how|when|who|tell me more|more|details|and\b|really|say more|explain|is it|are they)\b`)
+	digestNote = expression(`(?s)\[the person was told in one message what had been held back from them[^"\n]*: ("(?:[^"\\]|\\.)*")\]`)
+	noteAsks   = expression(`(?i)^(?:which|what|why|where|how|when|who|tell me more|more|details|and\b|really|say more|explain|is it|are they)\b`)
 )
 
 // noteIntent answers a question after a heartbeat spoke, out of what it said and what its check saw.
@@ -165,7 +164,7 @@ func unescape(quoted string) string {
 }
 
 // cameOf is how the agent tells of a call that was approved late.
-var cameOf = regexp.MustCompile(`(?s)^\[(.+ approved the call of .+)\]\s+Tell the person what came of it\.?$`)
+var cameOf = expression(`(?s)^\[(.+ approved the call of .+)\]\s+Tell the person what came of it\.?$`)
 
 // newsAct answers a message that holds no words of a person, such as what became of a call that waited.
 func newsAct(r *reading) act {

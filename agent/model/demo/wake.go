@@ -1,17 +1,14 @@
 package demo
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
 	reminderOf  = phrase(`(?:please )?(?:remind|tell|ask|nudge|ping|notify)(?: (?:me|us|her|him|them|the person|\p{Lu}[\p{L}'-]*))? (?:to|it's time to|it is time to|that it's time to) (?P<what>.+)`)
 	tellingOf   = phrase(`(?:please )?(?:remind|tell|ask|nudge|ping|notify|warn|message|alert|let)(?: (?:me|us|her|him|them|the person|\p{Lu}[\p{L}'-]*))?(?: know)?(?: (?:that|about|of|when|whenever|if|once|as soon as))? (?P<what>.+)`)
 	tellingBare = phrase(`(?:please )?(?:remind|tell|ask|nudge|ping|notify|warn|message|alert)(?: me| us)?`)
 	timeTo      = phrase(`(?:it's |it is )?time to (?P<what>.+)`)
-	silent      = regexp.MustCompile(`(?i)\b(?:say nothing|stay (?:silent|quiet)|do nothing|don't notify|be silent|keep quiet)\b`)
-	hasDigit    = regexp.MustCompile(`\d`)
+	silent      = expression(`(?i)\b(?:say nothing|stay (?:silent|quiet)|do nothing|don't notify|be silent|keep quiet)\b`)
+	hasDigit    = expression(`\d`)
 )
 
 // wake answers a heartbeat: it tells the person one thing, once, or nothing.
@@ -141,7 +138,7 @@ func telling(lines []string) string {
 
 // subjectOf is what a prompt is about, without whom to tell it.
 func subjectOf(prompt string) string {
-	for _, p := range []*regexp.Regexp{reminderOf, timeTo, tellingOf} {
+	for _, p := range []*pattern{reminderOf, timeTo, tellingOf} {
 		if m := groups(p, prompt); m != nil {
 			return m["what"]
 		}
@@ -152,7 +149,7 @@ func subjectOf(prompt string) string {
 	return prompt
 }
 
-var mineWords = regexp.MustCompile(`(?i)\b(?:I am|I'm|I|me|my|mine|myself|am)\b`)
+var mineWords = expression(`(?i)\b(?:I am|I'm|I|me|my|mine|myself|am)\b`)
 
 // toPerson turns what a person said of themselves into what is said to them.
 func toPerson(text string) string {

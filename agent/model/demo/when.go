@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,13 +21,13 @@ const (
 )
 
 var (
-	everyCount = regexp.MustCompile(`(?i)\b(?:every|each)\s+(` + numberWord + `)\s+(seconds?|secs?|minutes?|mins?|hours?|days?|weeks?)\b`)
-	everyUnit  = regexp.MustCompile(`(?i)\b(?:(?:every|each|once an?|once a)\s+(second|minute|hour|half[- ]hour|half an hour|quarter(?: of an)? hour)|(hourly))\b`)
-	everyDay   = regexp.MustCompile(`(?i)\b(?:(?:every|each|once a)\s+(day|morning|noon|afternoon|evening|night|week|month)|(daily|nightly|weekly|monthly))\b`)
-	everyName  = regexp.MustCompile(`(?i)\b(?:on|every|each)\s+((?:` + dayName + `)(?:(?:\s*,\s*|\s*,?\s+and\s+)(?:(?:every|each|on)\s+)?(?:` + dayName + `))*)\b`)
-	atHour     = regexp.MustCompile(`(?i)\s*\b(?:at|around)\s+(` + hours + `)(?:\s*\bin the (?:morning|(afternoon|evening)))?`)
-	inZone     = regexp.MustCompile(`\s*\(?\b(?:in|at)?\s*\b([A-Z][a-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC)\b(?: time)?\)?`)
-	spaces     = regexp.MustCompile(`\s+`)
+	everyCount = expression(`(?i)\b(?:every|each)\s+(` + numberWord + `)\s+(seconds?|secs?|minutes?|mins?|hours?|days?|weeks?)\b`)
+	everyUnit  = expression(`(?i)\b(?:(?:every|each|once an?|once a)\s+(second|minute|hour|half[- ]hour|half an hour|quarter(?: of an)? hour)|(hourly))\b`)
+	everyDay   = expression(`(?i)\b(?:(?:every|each|once a)\s+(day|morning|noon|afternoon|evening|night|week|month)|(daily|nightly|weekly|monthly))\b`)
+	everyName  = expression(`(?i)\b(?:on|every|each)\s+((?:` + dayName + `)(?:(?:\s*,\s*|\s*,?\s+and\s+)(?:(?:every|each|on)\s+)?(?:` + dayName + `))*)\b`)
+	atHour     = expression(`(?i)\s*\b(?:at|around)\s+(` + hours + `)(?:\s*\bin the (?:morning|(afternoon|evening)))?`)
+	inZone     = expression(`\s*\(?\b(?:in|at)?\s*\b([A-Z][a-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC)\b(?: time)?\)?`)
+	spaces     = expression(`\s+`)
 )
 
 // findWhen finds the first time that comes again.

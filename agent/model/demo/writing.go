@@ -1,9 +1,6 @@
 package demo
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 const (
 	fileLead = `(?:(?:a|an|the|my|new|another|empty|text|file|note|called|named|to|in|into|me)\s+)*`
@@ -31,7 +28,7 @@ func (r *reading) fileOf(m map[string]string) string {
 }
 
 func writeIntent(r *reading, c clause) act {
-	for _, p := range []*regexp.Regexp{writeSaying, writeInto} {
+	for _, p := range []*pattern{writeSaying, writeInto} {
 		if m := groups(p, c.raw); m != nil && m["content"] != "" {
 			return writing(r.fileOf(m), unquote(m["content"]))
 		}
@@ -61,7 +58,7 @@ func writing(path, content string) act {
 }
 
 func appendIntent(r *reading, c clause) act {
-	for _, p := range []*regexp.Regexp{appendText, appendTo} {
+	for _, p := range []*pattern{appendText, appendTo} {
 		if m := groups(p, c.raw); m != nil && m["content"] != "" {
 			path, text := r.fileOf(m), unquote(m["content"])
 			return func(t *turn) { appendTurn(t, path, text) }
@@ -71,13 +68,13 @@ func appendIntent(r *reading, c clause) act {
 }
 
 // absent is how a tool says that there is no such file.
-var absent = regexp.MustCompile(`(?i)\b(?:there is no|there's no|no such|no file|does not exist|doesn't exist|not found)\b`)
+var absent = expression(`(?i)\b(?:there is no|there's no|no such|no file|does not exist|doesn't exist|not found)\b`)
 
 // partly is how a tool says that there is more of a file than it showed.
-var partly = regexp.MustCompile(`(?im)^\[.*\b(?:truncated|cut (?:off|here)|offset|left out|omitted|more lines)\b.*\]$|\A\s*binary, \d+ bytes\s*\z`)
+var partly = expression(`(?im)^\[.*\b(?:truncated|cut (?:off|here)|offset|left out|omitted|more lines)\b.*\]$|\A\s*binary, \d+ bytes\s*\z`)
 
 // emptyFile is how a tool says that there is nothing in a file or folder.
-var emptyFile = regexp.MustCompile(`(?i)^\s*(?:the|this) (?:file|folder|directory|workspace) is empty\.?\s*$`)
+var emptyFile = expression(`(?i)^\s*(?:the|this) (?:file|folder|directory|workspace) is empty\.?\s*$`)
 
 // doubtful reports whether what was read may be less than the file, or a message instead of it. Such a text must not
 // be written back.
