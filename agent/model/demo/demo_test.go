@@ -128,6 +128,8 @@ func TestFirstCalls(t *testing.T) {
 		{"stop heartbeat disk", `stop_heartbeat {"name":"disk"}`},
 		{"remember that I like green tea", `remember {"aliases":["love","enjoy","favourite","favorite","prefer","hot drink","beverage"],"text":"I like green tea"}`},
 		{"what do you know about tea?", `recall {"queries":["tea","hot drink beverage"]}`},
+		{"what hot drink do I like?", `recall {"queries":["what hot drink do I like","love enjoy favourite favorite prefer"]}`},
+		{"which city does my sister live in?", `recall {"queries":["which city does my sister live in","live home reside moved address brother sibling city"]}`},
 		{"forget note n12", `forget_note {"id":"n12"}`},
 		{"fetch https://example.com/a.", `fetch_page {"url":"https://example.com/a"}`},
 		{"run the script: print(1)", `run_script {"source":"print(1)"}`},

@@ -10,7 +10,7 @@ var (
 	rememberAsks  = expression(`(?i)^(?:remember (?:me|when|what|anything|something)\b|note (?:down )?in\b)`)
 	recallWords   = []*pattern{
 		phrase(`(?:recall|look up in your notes|search your notes for|what do you (?:know|remember) (?:of|about)|do you (?:remember|know)(?: anything about)?|what did i tell you about|remember what|remember when)(?: what| where| when| who| that)? (?P<what>.+)`),
-		phrase(`(?:where|when|who|whom|(?:what|which)(?: \w+)?|how(?: often| many| much)?) (?:do|does|did|am|have|can|should) (?P<what>(?:I|my) .+)`),
+		phrase(`(?P<what>(?:where|when|who|whom|(?:what|which|how)(?: [\p{L}-]+){0,4}?) (?:do|does|did|am|have|can|should|would|will) (?:I|my|we|our) .+)`),
 		phrase(`do (?P<what>I (?:like|have|own|prefer|live|work|eat|drink|hate|love|use) .+)`),
 		phrase(`(?:what|who|when|where|which)(?: \w+)? (?:is|are|'s) my (?P<what>.+)`),
 	}
