@@ -5,6 +5,8 @@ package process
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,6 +105,61 @@ func TestEnvironmentAndFolder(t *testing.T) {
 	}
 	if got, err = Run(patient(t), Spec{Argv: []string{"pwd"}, Dir: dir}); err != nil || strings.TrimSpace(string(got.Output)) != dir {
 		t.Errorf("pwd says %q, %v; want %s", got.Output, err, dir)
+	}
+}
+
+func TestEnvironmentsAsAsked(t *testing.T) {
+	t.Setenv("LANG", "C")
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Argv: []string{"env"}, Bare: true}, ""},
+		{Spec{Argv: []string{"env"}, Bare: true, Env: []string{"A=b"}}, "A=b\n"},
+		{Spec{Path: "/bin/sh", Argv: []string{"other", "-c", `echo "$0"`}, Bare: true}, "other\n"},
+	} {
+		if got, err := Run(patient(t), c.spec); err != nil || string(got.Output) != c.want {
+			t.Errorf("%+v gave %q, %v", c.spec, got.Output, err)
+		}
+	}
+	if got, err := Run(patient(t), Spec{Argv: []string{"env"}, Env: []string{"A=b"}}); err != nil || !strings.Contains(string(got.Output), "A=b\n") || !strings.Contains(string(got.Output), "LANG=C\n") {
+		t.Errorf("got %q, %v", got.Output, err)
+	}
+}
+
+// TestTalks has a program answer, and ends it with what it has started, whether it wants to end or not.
+func TestTalks(t *testing.T) {
+	for _, script := range []string{
+		`echo complaint >&2; while read line; do echo "heard $line"; done`,
+		`trap "" TERM; sleep 1000 & echo complaint >&2; while true; do read line && echo "heard $line"; done`,
+	} {
+		talk, err := Start(sh(script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(talk, "one\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, 100)
+		n, err := talk.Read(answer)
+		if err != nil || string(answer[:n]) != "heard one\n" {
+			t.Errorf("it answers %q, %v", answer[:n], err)
+		}
+		if err := errors.Join(talk.Close(), talk.Close()); err != nil {
+			t.Error(err)
+		}
+		if _, err := talk.Read(answer); err == nil {
+			t.Error("it still answers")
+		}
+		if talk.Complaints() != "complaint\n" {
+			t.Errorf("it complained %q", talk.Complaints())
+		}
+	}
+	if _, err := Start(Spec{}); err == nil {
+		t.Error("no program was started")
+	}
+	if _, err := Start(Spec{Argv: []string{"no-such-program-at-all"}}); err == nil || !strings.Contains(err.Error(), `start "no-such-program-at-all"`) {
+		t.Errorf("got %v", err)
 	}
 }
 
