@@ -33,7 +33,6 @@ type desk struct {
 	t       *testing.T
 	store   memory.Store
 	servers *Servers
-	file    string // in which the server's description stands
 
 	mu     sync.Mutex
 	tools  map[string]agent.Tool

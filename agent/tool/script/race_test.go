@@ -1,0 +1,6 @@
+//go:build race
+
+package script
+
+// raceDetector takes more memory than a script may.
+const raceDetector = true
