@@ -154,25 +154,3 @@ func (e *ear) keeps(name string) bool {
 	defer e.mu.Unlock()
 	return e.kept[name] != ""
 }
-
-// TestTables lays tables out as people can read them.
-func TestTables(t *testing.T) {
-	wide := strings.Repeat("long words ", 8)
-	for name, c := range map[string]struct{ text, want string }{
-		"narrow": {
-			"Look:\n\n| Name | **Size** |\n|:--|--:|\n| `a` | 1 |\n| [b](https://b.example) | 20 |\n\nDone.",
-			"Look:\n\n```\nName | Size\n-----|-----\na    | 1\nb    | 20\n```\n\nDone.",
-		},
-		"wide": {
-			"| Name | About |\n|--|--|\n| **a** | " + wide + "|\n| b | |",
-			"**Name:** **a**\n**About:** " + strings.TrimSpace(wide) + "\n\n**Name:** b",
-		},
-		"in code":  {"```\n| a | b |\n|--|--|\n| 1 | 2 |\n```", "```\n| a | b |\n|--|--|\n| 1 | 2 |\n```"},
-		"no table": {"a | b\nc | d", "a | b\nc | d"},
-		"two":      {"|a|\n|-|\n|1|\n\n|b|\n|-|\n|2|", "```\na\n-\n1\n```\n\n```\nb\n-\n2\n```"},
-	} {
-		if got := strings.Join(messages(rendered(c.text)), "\n"); got != c.want {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
-		}
-	}
-}
