@@ -27,6 +27,9 @@ var written = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"` + "`" + `|]+|\b[a-z0-9
 
 // addressesIn are the addresses in words, each in its one form.
 func addressesIn(text string) (found []string) {
+	if !dotted(text) {
+		return nil
+	}
 	for _, word := range written.FindAllString(text, -1) {
 		for _, form := range []string{word, strings.TrimRight(word, ".,;:!?'*_~)]}")} {
 			if address := sameAddress(form); address != "" && !slices.Contains(found, address) {
@@ -35,6 +38,21 @@ func addressesIn(text string) (found []string) {
 		}
 	}
 	return found
+}
+
+// dotted reports whether a dot stands between two characters that are no blanks, as in every address. Most of what people
+// say has none, and a journal is read fast.
+func dotted(text string) bool {
+	for i := 1; i < len(text)-1; i++ {
+		next := strings.IndexByte(text[i:len(text)-1], '.')
+		if next < 0 {
+			return false
+		}
+		if i += next; text[i-1] > ' ' && text[i+1] > ' ' {
+			return true
+		}
+	}
+	return false
 }
 
 // sameAddress is the one form of an address; "" for what is none.
