@@ -37,10 +37,10 @@ func (c Config) create() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name: "create_heartbeat",
-			Description: "Wake yourself for the person: five cron fields, \"@every 5m\" or, once, \"@at 2027-01-31T08:00\" on their clock or \"@in 20m\"; the check that says " +
-				"whether to wake (always, a file of the workspace, or idle \"after\":\"7d\"); a prompt to yourself, or a text to say as it is.",
+			Description: "Wake yourself for the person. cron: five fields, \"@every 5m\" or, once, \"@in 20m\" or \"@at 2027-01-31T08:00\". condition: whether to wake " +
+				"(always, a workspace file, idle after \"7d\"). Give a prompt to yourself, or a text to say as it is.",
 			Schema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","pattern":"^[a-z0-9][a-z0-9_-]{0,40}$"},"cron":{"type":"string"},` +
-				`"timezone":{"type":"string"},"prompt":{"type":"string"},"text":{"type":"string","maxLength":4000},"condition":` + conditionSchema +
+				`"timezone":{"type":"string"},"prompt":{"type":"string"},"text":{"type":"string"},"condition":` + conditionSchema +
 				`,"until":{"type":"string","format":"date-time"},"break_quiet":{"type":"boolean"}},` +
 				`"required":["name","cron","condition"],"additionalProperties":false}`),
 			Effect: agent.Idempotent,
