@@ -16,17 +16,17 @@ import (
 
 // AuditLine is one thing that somebody decided or did. Of a card that still waits it says who was asked.
 type AuditLine struct {
-	At       time.Time `json:"at"`                  // when it was done; of a card that waits, when it was asked
-	Did      string    `json:"did"`                 // a [Verdict], [DidAsk], [DidRule], or such as [DidLink]
-	By       PersonID  `json:"by,omitempty"`        // who; "" for nobody, as where a time-out decided
-	About    string    `json:"about,omitempty"`     // the account, person or session that it was done to
-	With     string    `json:"with,omitempty"`      // the other account of a link
-	Asked    PersonID  `json:"asked,omitempty"`     // whose turn needed the decision
-	AskedAt  time.Time `json:"asked_at,omitzero"`   // when the card was shown
-	Session  string    `json:"session,omitempty"`   // "" of one that was removed
-	Turn     string    `json:"turn,omitempty"`      //
-	Card     string    `json:"card,omitempty"`      //
-	Tool     string    `json:"tool,omitempty"`      //
+	At       time.Time `json:"at"`                // when it was done; of a card that waits, when it was asked
+	Did      string    `json:"did"`               // a [Verdict], [DidAsk], [DidRule], or such as [DidLink]
+	By       PersonID  `json:"by,omitempty"`      // who; "" for nobody, as where a time-out decided
+	About    string    `json:"about,omitempty"`   // the account or person that it was done to
+	With     string    `json:"with,omitempty"`    // the other account of a link
+	Asked    PersonID  `json:"asked,omitempty"`   // whose turn needed the decision
+	AskedAt  time.Time `json:"asked_at,omitzero"` // when the card was shown
+	Session  string    `json:"session,omitempty"` // "" of one that was removed
+	Turn     string    `json:"turn,omitempty"`
+	Card     string    `json:"card,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
 	Policy   Policy    `json:"policy,omitempty"`    // by which it was asked
 	Question bool      `json:"question,omitempty"`  // asked by the model, and not about a call
 	Digest   string    `json:"digest,omitempty"`    // of the call that was shown
@@ -46,7 +46,6 @@ const (
 	DidLink   = "linked"   // two accounts became one person's
 	DidUnlink = "unlinked" // an account was parted from the others of its person
 	DidForget = "forgot"   // all that was kept of a person was removed
-	DidErase  = "erased"   // a session was removed
 	DidAllow  = "allowed"  // a stranger was let in
 	DidIgnore = "ignored"  // a stranger was not
 	DidRevoke = "revoked"  // somebody who had been let in no longer is
