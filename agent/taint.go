@@ -35,9 +35,9 @@ func caution(tool *Tool, in Invocation) string {
 	}
 	switch labels := labelsOf(tool, in); {
 	case labels.Lasting:
-		return "what it changes lasts beyond this conversation"
+		return ", and what this changes lasts beyond the conversation"
 	case labels.WayOut && !labels.ToPerson && in.origin.Private:
-		return "it sends something out, and private data was read too"
+		return " and private data as well, and this sends something out"
 	}
 	return ""
 }
@@ -73,7 +73,7 @@ func (a *actor) why(tool *Tool, in Invocation) string {
 	if reason == "" {
 		return ""
 	}
-	return fmt.Sprintf("I ask because I have read text that others may have written (%s), and %s. Look whether this is what you want.", a.sources(), reason)
+	return fmt.Sprintf("I ask because I have read text that others may have written (%s)%s. Look whether it is what you want.", a.sources(), reason)
 }
 
 // longestSource is how many bytes tell a place from which outside text came.
