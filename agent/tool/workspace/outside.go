@@ -73,3 +73,25 @@ func (c Config) forgetOutside(in agent.Invocation, path string) func(tx memory.T
 		return nil
 	}
 }
+
+// ForgetOutside forgets which files of a person's own folder strangers' text may be in, within a transaction. Of a folder that
+// is everybody's nothing is forgotten.
+func (d Dirs) ForgetOutside(tx memory.Tx, person agent.PersonID) error {
+	if d.Shared {
+		return nil
+	}
+	var keys []string
+	err := tx.Table(tableOutside).Scan(d.outsideKey(person, ""), func(key string, _ []byte) error {
+		keys = append(keys, key)
+		return nil
+	})
+	for _, key := range keys {
+		if err == nil {
+			err = tx.Table(tableOutside).Delete(key)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("forget which files of %s hold text of strangers: %w", person, err)
+	}
+	return nil
+}

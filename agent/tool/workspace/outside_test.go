@@ -57,6 +57,11 @@ func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
 		t.Error("it still counts after it was written anew")
 	}
 	write(ann, "own.md", true)
+	write(bob, "own.md", true)
+	err = store.Update(context.Background(), func(tx memory.Tx) error { return d.dirs.ForgetOutside(tx, bob) })
+	if err != nil || outside("list_files", bob, ".") || !outside("read_file", ann, "own.md") {
+		t.Errorf("of one who was forgotten something is left, or of another it is not: %v", err)
+	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
