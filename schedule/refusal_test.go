@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +16,10 @@ func TestARefusedRunIsTheLast(t *testing.T) {
 		r := newRig(t)
 		disk, other := beat("disk", "yes"), beat("other", "yes")
 		other.Cron, other.Condition.On = "@every 90s", OnTrue
-		refuses := true
+		var refuses atomic.Bool
+		refuses.Store(true)
 		r.ends = func(context.Context, Waking) (Ended, error) {
-			if refuses {
+			if refuses.Load() {
 				return Ended{Reason: "model_error: the key is not accepted", Refused: true, ModelCalls: 1}, nil
 			}
 			return Ended{OK: true}, nil
@@ -32,7 +34,7 @@ func TestARefusedRunIsTheLast(t *testing.T) {
 		if reason := r.why("other").Outcomes[0].Reason; !strings.Contains(reason, "the model refuses to answer: model_error: the key is not accepted") {
 			t.Errorf("a tick slept since %s", reason)
 		}
-		refuses = false
+		refuses.Store(false)
 		r.clock.Mended()
 		r.pass(2 * time.Minute)
 		r.stop()
@@ -47,20 +49,22 @@ func TestARunDoesNotWakeItself(t *testing.T) {
 	for _, changes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			file := "one"
+			var file atomic.Value
+			file.Store("one")
 			r.looks["file"] = func(_ context.Context, previous string) (Finding, error) {
-				return Finding{True: previous != "" && previous != file, State: file}, nil
+				now := file.Load().(string)
+				return Finding{True: previous != "" && previous != now, State: now}, nil
 			}
 			r.ends = func(context.Context, Waking) (Ended, error) {
-				file += ", and what the run wrote"
+				file.Store(file.Load().(string) + ", and what the run wrote")
 				return Ended{OK: true, Changed: changes}, nil
 			}
 			r.save(beat("notes", "file"))
 			r.start()
 			r.pass(90 * time.Second)
-			file = "two"
+			file.Store("two")
 			r.pass(5 * time.Minute)
-			file = "three"
+			file.Store("three")
 			r.pass(time.Minute)
 			r.stop()
 			want := "slept woke slept slept slept slept woke"

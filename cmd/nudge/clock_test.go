@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"nudge/agent/model"
@@ -16,9 +17,10 @@ import (
 // TestARefusedKeyStopsAllHeartbeats: after one request that the provider refuses, heartbeats ask the model nothing more until
 // somebody gets an answer in a conversation. Conditions are checked all the same.
 func TestARefusedKeyStopsAllHeartbeats(t *testing.T) {
-	refuses := true
+	var refuses atomic.Bool
+	refuses.Store(true)
 	server := modeltest.NewServer(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
-		if refuses {
+		if refuses.Load() {
 			return modeltest.Reply{Status: http.StatusUnauthorized, Body: `{"error":{"message":"Incorrect API key"}}`}
 		}
 		return modeltest.Reply{Text: "fine"}
@@ -46,7 +48,7 @@ func TestARefusedKeyStopsAllHeartbeats(t *testing.T) {
 	if out, _ := p.run("why", "two"); !strings.Contains(out, "the model refuses to answer") {
 		t.Errorf("why printed:\n%s", out)
 	}
-	refuses = false
+	refuses.Store(false)
 	k.say("hello")
 	k.until("settled")
 	answered := len(server.Requests())
