@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -91,10 +92,17 @@ func outBytes(a model.Answer) int {
 	return n
 }
 
-// turnOf is the turn that a request belongs to: the open one of the session that its words name, as in "at NAME!".
+var saidAt = regexp.MustCompile(`\bat (\S+)!`)
+
+// turnOf is the turn that a request belongs to: the open one of the session that the last words of its person name, as in
+// "at NAME!". A note of a compaction may follow them.
 func (l *ledger) turnOf(req model.Request) (turn string) {
-	_, after, _ := strings.Cut(agenttest.LastUser(req), "at ")
-	session, _, _ := strings.Cut(after, "!")
+	session := ""
+	for _, m := range req.Messages {
+		if said := saidAt.FindStringSubmatch(m.Text); m.Role == model.User && said != nil {
+			session = said[1]
+		}
+	}
 	err := l.store.View(context.Background(), func(tx memory.Tx) (err error) {
 		turn, err = agent.OpenTurn(tx, session)
 		return err
