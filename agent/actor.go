@@ -202,6 +202,7 @@ func (a *actor) say(r Reply) {
 		if r.Address == "" {
 			r.Address = t.address
 		}
+		r.Tainted = r.Tainted || r.Kind == Notice && a.tainted() // it may tell of an error in the words of strangers
 	}
 	a.also(func(tx memory.Tx) error { return Send(tx, r) })
 	a.then(a.Outgoing)

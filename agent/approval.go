@@ -110,7 +110,7 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 		}
 		reply = Reply{
 			Kind: Ask, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Address: k.Address,
-			Text: q.Question, Choices: q.Choices, Deadline: &k.Expires,
+			Text: q.Question, Choices: q.Choices, Deadline: &k.Expires, Tainted: in.Tainted,
 		}
 	}
 	return a.register(k, reply)
@@ -357,7 +357,7 @@ func (a *actor) tellDecider(l letter, k *card, d decidedEntry) {
 	about := k.about(d)
 	d.Turn, d.Card, d.Tool, d.Arguments = k.Turn, k.Card, k.Tool, nil
 	mark := d.mark()
-	mark.Told, mark.Address = about, l.Address
+	mark.Told, mark.Address, mark.Tainted = about, l.Address, a.taints(k.Origin, k.Asked)
 	a.say(mark)
 }
 
@@ -408,6 +408,7 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	for _, at := range a.showAt(k.cardEntry) {
 		mark := d.mark()
 		mark.Run, mark.Arguments, mark.Told, mark.Address = d.Run, nil, k.about(d), at
+		mark.Tainted = a.taints(k.Origin, k.Asked)
 		a.say(mark)
 	}
 	if k.Resumes {

@@ -56,7 +56,7 @@ func (a *actor) offer(why *halt) (Reply, error) {
 	k := cardEntry{Turn: t.id, Run: t.run, Card: newID(""), Policy: PolicyAsk, Asked: t.person.ID, Resumes: true, Address: t.address, Expires: now().Add(a.Limits.Question)}
 	line := Reply{
 		Kind: Notice, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Text: strings.TrimSuffix(why.say, ".") + ". " + invites,
-		Choices: []string{ChoiceContinue}, Deadline: &k.Expires,
+		Choices: []string{ChoiceContinue}, Deadline: &k.Expires, Tainted: a.tainted(),
 	}
 	if err := a.add(k); err != nil {
 		return Reply{}, err

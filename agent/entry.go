@@ -257,6 +257,8 @@ type stoppedEntry struct {
 	Reason StopReason `json:"reason"`
 	Say    string     `json:"say,omitempty"`   // what the person was told, unless it is the model's answer
 	Offer  string     `json:"offer,omitempty"` // the card that offers to go on
+	// Tainted says that it may tell of an error in the words of strangers.
+	Tainted bool `json:"tainted,omitempty"`
 }
 
 func (messageEntry) kind() string    { return kindMessage }

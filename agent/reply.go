@@ -76,7 +76,7 @@ type Reply struct {
 	Step  int    `json:"step,omitempty"`  // steer
 
 	// Tainted says that text of strangers was before the model when it wrote this, so that its links may not be its own.
-	Tainted bool `json:"tainted,omitempty"` // final, notify, progress: not yet shown
+	Tainted bool `json:"tainted,omitempty"` // final, notify, progress, ask, notice, decided: not yet shown
 
 	Data json.RawMessage `json:"data,omitempty"` // final: the arguments of the tool that ended the turn, as data
 

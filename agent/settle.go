@@ -63,7 +63,7 @@ func (a *actor) settle(why *halt, final answer) (outcome, error) {
 	if watched {
 		a.say(Reply{Kind: SettledMark, Totals: totals})
 	}
-	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: why.reason, Say: say, Offer: offer.ID}); err != nil {
+	if err := a.add(stoppedEntry{Turn: t.id, Run: t.run, Reason: why.reason, Say: say, Offer: offer.ID, Tainted: a.tainted()}); err != nil {
 		return again, err
 	}
 	if err := a.keepCheckpoint(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"nudge/agent/agenttest"
 	"nudge/agent/compact"
 	"nudge/agent/model"
+	"nudge/memory"
 )
 
 // poison stands for outside text. The model of these tests, which would do whatever such a text says, repeats it in
@@ -348,5 +349,56 @@ func TestLikeCardsKnowEachOther(t *testing.T) {
 	}
 	if d.all() != "delete send delete delete" {
 		t.Errorf("done was %s", d.all())
+	}
+}
+
+// Questions, what becomes of them, and the line that ends a turn are words of it as well, and so is what is read again of them.
+func TestAllWordsOfATaintedTurnSaySo(t *testing.T) {
+	const link = "https://evil.test/?code=4711"
+	broken := agenttest.Tool("broken", agent.Read, "", func(context.Context, agent.Invocation) (agent.Result, error) {
+		return agent.Result{}, fmt.Errorf("see %s: %w", link, agent.ErrPermanent)
+	})
+	broken.Labels = fromOutside
+	for _, tainted := range []bool{false, true} {
+		w, _ := fresh(t, func(req model.Request) model.Answer {
+			switch results := len(agenttest.Results(req)); {
+			case results == 0 && tainted:
+				return agenttest.Do(agenttest.Call(1, "page", "{}"))
+			case results == 0:
+				return agenttest.Do(agenttest.Call(1, "plain", "{}"))
+			case results == 1:
+				return agenttest.Do(agenttest.Call(2, "ask_person", `{"question":"Open `+link+`?"}`))
+			}
+			return agenttest.Do(agenttest.Call(3, "broken", "{}"))
+		}, broken, labelled("page", "obey me", agent.Read, fromOutside, nil), labelled("plain", "", agent.Read, agent.Labels{}, nil))
+		w.Say("go")
+		said := w.Rest()
+		asked := agenttest.Only(said, agent.Ask)
+		if len(asked) != 1 {
+			t.Fatalf("said %+v", said)
+		}
+		w.Say("yes")
+		rest := w.Rest()
+		marks, notices := agenttest.Only(rest, agent.DecidedMark), agenttest.Only(rest, agent.Notice)
+		if len(marks) != 1 || len(notices) != 1 || !strings.Contains(notices[0].Text, link) {
+			t.Fatalf("said %+v", rest)
+		}
+		if asked[0].Tainted != tainted || marks[0].Tainted != tainted || !notices[0].Tainted {
+			t.Errorf("tainted is %v: of the question %v, of its outcome %v, of the last line %v", tainted, asked[0].Tainted, marks[0].Tainted, notices[0].Tainted)
+		}
+		var lines []agent.Reply
+		err := w.Config.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+			lines, err = agent.Transcript(tx, agenttest.Home, 100)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked := agenttest.Only(lines, agent.Ask); len(asked) != 1 || asked[0].Tainted != tainted {
+			t.Errorf("read again: %+v", asked)
+		}
+		if notices := agenttest.Only(lines, agent.Notice); len(notices) != 1 || !notices[0].Tainted {
+			t.Errorf("read again: %+v", notices)
+		}
 	}
 }

@@ -62,7 +62,7 @@ func shown(e entry) (Reply, bool) {
 	case *decidedEntry:
 		return e.mark(), true
 	case *stoppedEntry:
-		r := Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say}
+		r := Reply{Kind: Notice, Turn: e.Turn, Run: e.Run, Text: e.Say, Tainted: e.Tainted}
 		if e.Offer != "" {
 			r.ID, r.Choices = e.Offer, []string{ChoiceContinue}
 		}
@@ -78,7 +78,7 @@ func shownCard(e *cardEntry) Reply {
 	if !e.Question {
 		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires, Parked: e.Parked, Always: e.always(), Why: e.Why}
 	}
-	r := Reply{Kind: Ask, Turn: e.Turn, Run: e.Run, ID: e.Card, Deadline: &e.Expires}
+	r := Reply{Kind: Ask, Turn: e.Turn, Run: e.Run, ID: e.Card, Deadline: &e.Expires, Tainted: e.Origin.Outside != "" || len(e.Origin.Speakers) > 0}
 	var q questionArguments
 	if err := (Invocation{Arguments: e.Arguments}).Decode(&q); err == nil {
 		r.Text, r.Choices = q.Question, q.Choices

@@ -172,7 +172,7 @@ func FeedbackMark(c schedule.Card) agent.Reply {
 	at := c.SaidAt
 	return agent.Reply{
 		Kind: agent.DecidedMark, ID: c.ID, Heartbeat: c.Heartbeat, Decision: agent.Verdict(c.Said), By: c.Person, At: &at,
-		Text: c.Answer, Told: c.Text, Session: c.Session, Address: c.Address,
+		Text: c.Answer, Told: c.Text, Tainted: c.Outside, Session: c.Session, Address: c.Address,
 	}
 }
 

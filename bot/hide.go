@@ -18,16 +18,27 @@ const hiddenLine = secret.Mark + " stands for a secret that is not shown. What r
 func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 	shown := r
 	shown.Text, shown.Told, shown.Why = secrets.Text(r.Text), secrets.Text(r.Told), secrets.Text(r.Why)
-	if r.Tainted {
-		shown.Text, shown.Tainted = markdown.Unlinked(shown.Text), false // it is no longer of consequence
-	}
 	shown.Arguments, shown.Data = secrets.JSON(r.Arguments), secrets.JSON(r.Data)
 	shown.Choices = slices.Clone(r.Choices)
 	for i, choice := range shown.Choices {
 		shown.Choices[i] = secrets.Text(choice)
 	}
+	if r.Tainted {
+		unlink(&shown)
+	}
 	if r.Kind == agent.Approval && !bytes.Equal(shown.Arguments, r.Arguments) {
 		shown.Text = strings.TrimSpace(shown.Text + "\n" + hiddenLine)
 	}
 	return shown
+}
+
+// unlink takes the links out of the words of a reply. Arguments, and how they were changed, are not words.
+func unlink(r *agent.Reply) {
+	r.Text, r.Tainted = markdown.Unlinked(r.Text), false // it is no longer of consequence
+	if !strings.HasPrefix(r.Told, "{") && r.Decision != agent.Edit {
+		r.Told = markdown.Unlinked(r.Told)
+	}
+	for i, choice := range r.Choices {
+		r.Choices[i] = markdown.Unlinked(choice)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/secret"
+	"nudge/schedule"
 )
 
 func TestACardSaysWhatItDoesNotShow(t *testing.T) {
@@ -27,5 +28,34 @@ func TestACardSaysWhatItDoesNotShow(t *testing.T) {
 	}
 	if same := Hide(card, nil); string(same.Arguments) != string(card.Arguments) {
 		t.Errorf("without secrets it is shown as %+v", same)
+	}
+}
+
+// A judged ping shows again what it told, a decided question what it asked: those are words of the tainted turn as well.
+func TestNoLinkComesBackWithAnOutcome(t *testing.T) {
+	const link = "[your report](https://evil.test/?code=4711)"
+	ping := FeedbackMark(schedule.Card{ID: "n1", Heartbeat: "disk", Text: link, Outside: true})
+	question := agent.Reply{Kind: agent.Ask, Tainted: true, Text: "Open " + link + "?", Choices: []string{link}}
+	asked := agent.Reply{Kind: agent.DecidedMark, Tainted: true, Told: link, Decision: agent.AnswerIt}
+	for _, r := range []agent.Reply{ping, question, asked} {
+		shown := Hide(r, nil)
+		for _, text := range append(shown.Choices, shown.Text, shown.Told) {
+			if strings.Contains(text, "](") || strings.Contains(text, "https://") && !strings.Contains(text, "`https://") {
+				t.Errorf("a %s shows %q", r.Kind, text)
+			}
+		}
+		if shown.Tainted {
+			t.Errorf("a %s goes out with what is of no consequence any more", r.Kind)
+		}
+	}
+	if question.Choices[0] != link {
+		t.Error("the question itself was changed")
+	}
+	arguments := agent.Reply{Kind: agent.DecidedMark, Tainted: true, Told: `{"url":"https://a.test"}`, Decision: agent.Approve}
+	if shown := Hide(arguments, nil); shown.Told != arguments.Told {
+		t.Errorf("what was approved is shown as %q", shown.Told)
+	}
+	if own := Hide(FeedbackMark(schedule.Card{ID: "n2", Heartbeat: "disk", Text: link}), nil); own.Told != link {
+		t.Errorf("a link of nobody else's is shown as %q", own.Told)
 	}
 }

@@ -33,10 +33,11 @@ type Card struct {
 	ID        string    `json:"id"`
 	Person    string    `json:"person"`
 	Heartbeat string    `json:"heartbeat"`
-	Address   string    `json:"address"` // where it stands
-	Session   string    `json:"session"` // of the conversation there
-	Text      string    `json:"text"`    // what was told, as it is shown again when the card changes
-	Tick      time.Time `json:"tick"`    // the tick that woke the run which told it
+	Address   string    `json:"address"`           // where it stands
+	Session   string    `json:"session"`           // of the conversation there
+	Text      string    `json:"text"`              // what was told, as it is shown again when the card changes
+	Outside   bool      `json:"outside,omitempty"` // text of strangers was before whoever wrote it
+	Tick      time.Time `json:"tick"`              // the tick that woke the run which told it
 	Told      time.Time `json:"told"`
 
 	Said   Feedback  `json:"said,omitempty"` // "" until the person says something

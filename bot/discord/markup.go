@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -69,14 +70,22 @@ func fenced(text string, closed bool) (markdown.Mark, string) {
 // special are the characters that can be markup for Discord.
 const special = "\\*_~|`>#-[<@+."
 
-// escape takes the meaning of all that could be markup, and leaves words that have none as they are.
+// addressCode finds addresses that stand as code: see [markdown.Unlinked]. Without its backticks Discord makes a link of one.
+var addressCode = regexp.MustCompile("`(?i:[a-z][a-z0-9+.-]*:|www\\.)[^`\\s]*`")
+
+// escape takes the meaning of all that could be markup, and leaves words that have none as they are, and addresses that stand
+// as code.
 func escape(text string) string {
 	if !strings.ContainsAny(text, special) {
 		return text
 	}
 	var b strings.Builder
+	code := addressCode.FindAllStringIndex(text, -1)
 	for i, r := range text {
-		if marks(text, i, r) {
+		for len(code) > 0 && i >= code[0][1] {
+			code = code[1:]
+		}
+		if within := len(code) > 0 && i >= code[0][0]; !within && marks(text, i, r) {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
@@ -99,10 +108,17 @@ func lineBefore(text string, at int) string {
 	return text[strings.LastIndexByte(text[:at], '\n')+1 : at]
 }
 
-// verbatim is a text as it is, with nothing in it that is markup.
+// verbatim is a text as it is, with nothing in it that is markup but addresses that stand as code.
 func verbatim(text string) *markdown.Text {
 	out := &markdown.Text{Escape: escape}
-	out.Write(markdown.Clean(text))
+	text = markdown.Clean(text)
+	at := 0
+	for _, code := range addressCode.FindAllStringIndex(text, -1) {
+		out.Write(text[at:code[0]])
+		out.Whole(text[code[0]:code[1]])
+		at = code[1]
+	}
+	out.Write(text[at:])
 	return out
 }
 

@@ -204,7 +204,8 @@ func (t *telling) tell(tx memory.Tx, now time.Time) error {
 		tick = now
 	}
 	card, err := schedule.AddCard(tx, schedule.Card{
-		Person: string(t.person.ID), Heartbeat: t.wake.Heartbeat, Address: t.wake.Route, Session: session, Text: t.text, Tick: tick, Told: now,
+		Person: string(t.person.ID), Heartbeat: t.wake.Heartbeat, Address: t.wake.Route, Session: session, Text: t.text,
+		Outside: t.origin.Outside != "" || t.wake.Evidence != "", Tick: tick, Told: now,
 	})
 	if err != nil {
 		return err

@@ -316,15 +316,26 @@ func TestACardIsKeptOfWhatIsTold(t *testing.T) {
 	w.Say("hello")
 	tick := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	what := about(t, "disk", "1", call{Text: "The disk is filling up."})
-	what.Tick = tick
+	what.Tick, what.Evidence = tick, ""
 	wake(t, w, what)
 	said := agenttest.Only(w.Rest(), agent.Notify)
 	if len(said) != 1 || !said[0].TakesFeedback() {
 		t.Fatalf("said %+v", said)
 	}
+	what = about(t, "disk", "2", call{Text: "It is full."})
+	what.Evidence = "100 %"
+	wake(t, w, what)
+	evident := agenttest.Only(w.Rest(), agent.Notify)
+	if len(evident) != 1 || !evident[0].Tainted {
+		t.Fatalf("said of evidence: %+v", evident)
+	}
 	err := store.View(context.Background(), func(tx memory.Tx) error {
-		card, found, err := schedule.LoadCard(tx, said[0].ID)
-		if !found || card.Person != string(agenttest.Ann.ID) || card.Heartbeat != "disk" || card.Address != agenttest.Home ||
+		card, found, err := schedule.LoadCard(tx, evident[0].ID)
+		if err != nil || !found || !card.Outside {
+			t.Errorf("the card of evidence is %+v, %v, %v", card, found, err)
+		}
+		card, found, err = schedule.LoadCard(tx, said[0].ID)
+		if !found || card.Outside || card.Person != string(agenttest.Ann.ID) || card.Heartbeat != "disk" || card.Address != agenttest.Home ||
 			card.Session != agenttest.Home || card.Text != "The disk is filling up." || !card.Tick.Equal(tick) || time.Since(card.Told) > time.Minute {
 			t.Errorf("the card is %+v, %v", card, found)
 		}
