@@ -11,6 +11,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/tool/notify"
+	"nudge/agent/tool/workspace"
 	"nudge/memory"
 	"nudge/memory/diary"
 	"nudge/schedule"
@@ -269,7 +270,8 @@ func (o Oblivion) requests(tx memory.Tx, r *removal) error {
 	return err
 }
 
-// codes removes codes for linking and how often they tried some, and that an owner has let them in.
+// codes removes codes for linking and how often they tried some, what their files are called in which strangers' text may be, and
+// that an owner has let them in.
 func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 	for _, id := range o.Accounts {
 		if err := dropCodes(tx, id, time.Now()); err != nil {
@@ -281,6 +283,9 @@ func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 			}
 		}
 		if _, err := ForgetKept(tx, string(id)); err != nil {
+			return err
+		}
+		if _, err := workspace.ForgetOutside(tx, id); err != nil {
 			return err
 		}
 		if err := errors.Join(tx.Table(tableGrants).Delete(string(id)), tx.Table(tableStrangers).Delete(string(id))); err != nil {

@@ -3,6 +3,7 @@ package bot_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/tool/workspace"
 	"nudge/bot"
 	"nudge/memory"
 	"nudge/memory/bolt"
@@ -119,6 +121,16 @@ func filled(t *testing.T, store memory.Store, word string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	files := workspace.Config{Dirs: workspace.Dirs{Dir: t.TempDir()}, Store: store}
+	for _, tool := range workspace.Tools(files) {
+		if tool.Name != "write_file" {
+			continue
+		}
+		named := agent.Invocation{Person: ann, Tainted: true, Arguments: json.RawMessage(`{"path":"` + word + `.md","content":"x"}`)}
+		if _, err := tool.Run(context.Background(), named); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.end()
 }

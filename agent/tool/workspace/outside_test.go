@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -55,6 +56,30 @@ func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
 	write(ann, "a/page.md", false)
 	if outside("read_file", ann, "a/page.md") || outside("list_files", ann, ".") {
 		t.Error("it still counts after it was written anew")
+	}
+	if err := os.Symlink("a", filepath.Join(d.path(), "short")); err != nil {
+		t.Fatal(err)
+	}
+	write(ann, "short/two.md", true)
+	write(ann, "a/one.md", true)
+	for _, path := range []string{"a/one.md", "short/one.md", "a/two.md", "short/two.md"} {
+		if !outside("read_file", ann, path) {
+			t.Errorf("%s does not count, though the same file by another name does", path)
+		}
+	}
+	write(ann, "short/one.md", false)
+	if outside("read_file", ann, "a/one.md") || outside("read_file", ann, "a/none.md") {
+		t.Error("one written anew through a link counts, or one that is not there")
+	}
+	write(bob, "his.md", true)
+	err = store.Update(context.Background(), func(tx memory.Tx) error {
+		if n, err := ForgetOutside(tx, ann); n != 1 || err != nil {
+			t.Errorf("%d files are forgotten, %v", n, err)
+		}
+		return nil
+	})
+	if err != nil || outside("list_files", ann, ".") || !outside("read_file", bob, "his.md") {
+		t.Errorf("a forgotten person's files count, or others' do not: %v", err)
 	}
 	write(ann, "own.md", true)
 	write(bob, "own.md", true)
