@@ -97,8 +97,9 @@ func (a *app) command() *cobra.Command {
 		Short:         "A chat agent that works with tools, asks first, and speaks first when there is a reason",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+		// Without Args an unknown command is refused before its flags are read, so that not even --help makes it a known one.
+		DisableSuggestions: true,
+		RunE:               func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
 	}
 	root.PersistentFlags().StringVar(&a.configFile, "config", "", "config file (default: nudge/config.toml in the user's config directory, if it is there)")
 	root.PersistentFlags().StringVar(&a.dataDir, "data", "", "data directory (default: data_dir of the config, or nudge in the user's data directory)")
@@ -106,8 +107,28 @@ func (a *app) command() *cobra.Command {
 	root.AddCommand(a.serveCommand(), a.chatCommand(), a.initCommand(), a.doctorCommand(), a.traceCommand(), a.whyCommand(), a.simulateCommand(), a.sessionsCommand(), a.exportCommand(), a.diaryCommand(), a.mcpCommand(), a.manifestCommand(), a.readyCommand(), a.versionCommand(), a.scriptCommand())
 	root.AddCommand(a.forgetCommand(), a.auditCommand())
 	root.AddCommand(a.dataFileCommands()...)
+	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
+}
+
+// helpCommand prints the help of a command, and refuses one that is not there.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return fmt.Errorf("unknown command %q for %q", rest[0], about.CommandPath())
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // one lets a command have exactly one argument, and says what it is for when it is not there.
