@@ -175,8 +175,12 @@ func DecidedText(r agent.Reply) string {
 	if by == "" {
 		by = "nobody in time"
 	}
+	approved, denied := "approved", "denied"
+	if r.Tool == createHeartbeat {
+		approved, denied = "saved", "cancelled" // as the buttons say: see [ButtonWords]
+	}
 	words := map[agent.Verdict]string{
-		agent.Approve: "approved by " + by, agent.Edit: "approved with changes by " + by, agent.Always: "approved by " + by + ", and always", agent.Deny: "denied by " + by,
+		agent.Approve: approved + " by " + by, agent.Edit: approved + " with changes by " + by, agent.Always: approved + " by " + by + ", and always", agent.Deny: denied + " by " + by,
 		agent.AnswerIt: "answered by " + by, agent.Expire: "expired: decided by nobody in time", agent.Withdrawn: "withdrawn",
 	}[r.Decision]
 	if r.Text != "" && r.Decision == agent.Deny {

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -115,8 +116,11 @@ func TestDecidedText(t *testing.T) {
 		{agent.Reply{Decision: agent.AnswerIt, By: "ann", Text: "red"}, "shell (c1): answered by ann"},
 		{agent.Reply{Decision: agent.Expire}, "shell (c1): expired: decided by nobody in time"},
 		{agent.Reply{Decision: agent.Withdrawn}, "shell (c1): withdrawn"},
+		{agent.Reply{Tool: "create_heartbeat", Decision: agent.Approve, By: "ann"}, "create_heartbeat (c1): saved by ann"},
+		{agent.Reply{Tool: "create_heartbeat", Decision: agent.Edit, By: "ann"}, "create_heartbeat (c1): saved with changes by ann"},
+		{agent.Reply{Tool: "create_heartbeat", Decision: agent.Deny, By: "ann"}, "create_heartbeat (c1): cancelled by ann"},
 	} {
-		test.r.Tool, test.r.ID = "shell", "c1"
+		test.r.Tool, test.r.ID = cmp.Or(test.r.Tool, "shell"), "c1"
 		if got := bot.DecidedText(test.r); got != test.want {
 			t.Errorf("%s: %q, want %q", test.r.Decision, got, test.want)
 		}
