@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -460,6 +461,15 @@ func Home(tx memory.Tx, id PersonID) (address string, who Person, err error) {
 		row.Home = id.Home()
 	}
 	return row.Home, Person{ID: id, Name: row.Name, Zone: row.Zone, Locale: row.Locale}, nil
+}
+
+// NameOf is what a person goes by, which proves nothing; their id as long as no name is known.
+func NameOf(tx memory.Tx, id PersonID) (string, error) {
+	row, err := personOf(tx, id)
+	if name := strings.Join(strings.Fields(row.Name), " "); name != "" {
+		return name, err
+	}
+	return string(id), err
 }
 
 // Spoke is when a person last said something, in any conversation; zero for never.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -303,7 +304,7 @@ func (a *actor) decide(l letter, k *card) error {
 		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
 		return nil
 	case !a.entitled(k.Asked, k.Policy, l.From.ID):
-		return a.refuse(l, notYours(a.deciders(k.cardEntry)))
+		return a.refuseOthers(l, k)
 	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceContinue)):
 		return a.continueTurn(l, k)
 	case k.Resumes:
@@ -382,6 +383,19 @@ func (k cardEntry) about(d decidedEntry) string {
 func (a *actor) refuse(l letter, text string) error {
 	a.say(Reply{Kind: Fault, ID: l.Decision.Card, Address: l.Address, To: l.From.ID, Text: text})
 	return nil
+}
+
+// refuseOthers is refuse for somebody who may not decide.
+func (a *actor) refuseOthers(l letter, k *card) error {
+	var text string
+	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		text, err = a.notYours(tx, k.cardEntry)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look who may decide about card %s: %w", k.Card, err)
+	}
+	return a.refuse(l, text)
 }
 
 // close journals what was decided about a card, and everywhere the card stands says so. A call that shall not run

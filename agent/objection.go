@@ -29,13 +29,18 @@ func final(text string) *Objection { return &Objection{Text: text, Final: true} 
 func (ag *Agent) Weigh(ctx context.Context, by Person, d Decision) (*Objection, error) {
 	var w WaitingCard
 	var in Invocation
-	waiting, settled := false, ""
+	var against *Objection
+	waiting := false
 	err := ag.Store.View(ctx, func(tx memory.Tx) (err error) {
 		if w, waiting, err = waitingCard(tx, d.Card); err != nil {
 			return err
 		}
 		if !waiting {
-			settled, err = settledCard(tx, d.Card, by.Zone)
+			settled, err := settledCard(tx, d.Card, by.Zone)
+			against = final(settled)
+			return err
+		}
+		if against, err = ag.barred(tx, w, by); err != nil || against != nil {
 			return err
 		}
 		in = Invocation{
@@ -48,32 +53,55 @@ func (ag *Agent) Weigh(ctx context.Context, by Person, d Decision) (*Objection, 
 	if err != nil {
 		return nil, fmt.Errorf("weigh a decision about card %s: %w", d.Card, err)
 	}
-	if !waiting {
-		return final(settled), nil
+	switch {
+	case against != nil:
+		return against, nil
+	case d.Verdict == Edit:
+		return ag.weighEdit(w, in, by, d.Arguments), nil
+	case d.Verdict == Always && w.Reply.Always == nil:
+		return final("This can be approved once, and not always; nothing was decided."), nil
 	}
-	return ag.weigh(w, in, by, d), nil
+	return nil, nil
 }
 
-func (ag *Agent) weigh(w WaitingCard, in Invocation, by Person, d Decision) *Objection {
+// barred says why a person can decide nothing about a card that waits; nil when they can.
+func (ag *Agent) barred(tx memory.Tx, w WaitingCard, by Person) (*Objection, error) {
 	ends := w.Reply.Expires
 	if ends == nil {
 		ends = w.Reply.Deadline
 	}
 	switch {
 	case ends != nil && !now().Before(*ends):
-		return final(fmt.Sprintf("It expired at %s, which counts as denied.", local(*ends, by.Zone)))
+		return final(fmt.Sprintf("It expired at %s, which counts as denied.", local(*ends, by.Zone))), nil
 	case !ag.MayDecide(w, by.ID):
-		return final(notYours(ag.deciders(cardEntry{Policy: w.Policy, Asked: w.Person})))
-	case d.Verdict == Edit:
-		return ag.weighEdit(w, in, by, d.Arguments)
-	case d.Verdict == Always && w.Reply.Always == nil:
-		return final("This can be approved once, and not always; nothing was decided.")
+		text, err := ag.notYours(tx, cardEntry{Policy: w.Policy, Asked: w.Person})
+		return final(text), err
 	}
-	return nil
+	return nil, nil
 }
 
-func notYours(deciders []string) string {
-	return fmt.Sprintf("This is not yours to decide: %s may.", strings.Join(deciders, " or "))
+// notYours tells who may decide about a card, by the names that people know.
+func (ag *Agent) notYours(tx memory.Tx, k cardEntry) (string, error) {
+	people := []PersonID{k.Asked}
+	if k.Policy == PolicyOwner {
+		people = ag.Owners
+	}
+	var names []string
+	for _, id := range people {
+		name, err := NameOf(tx, id)
+		if err != nil {
+			return "", err
+		}
+		names = append(names, name)
+	}
+	who := strings.Join(names, " or ")
+	switch {
+	case who == "":
+		who = "an owner"
+	case k.Policy == PolicySecond:
+		who = "anyone but " + who
+	}
+	return fmt.Sprintf("This is not yours to decide: %s may.", who), nil
 }
 
 // weighEdit is weigh for other arguments.

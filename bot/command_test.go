@@ -274,7 +274,7 @@ func TestDecidingInVain(t *testing.T) {
 	e = s.event("/approve " + id)
 	e.From, e.Address = bob, bobHome
 	s.receive(e)
-	if got := f.texts(bobHome); got != "Nothing waits for a decision of yours.|This is not yours to decide: chat:ann may." {
+	if got := f.texts(bobHome); got != "Nothing waits for a decision of yours.|This is not yours to decide: ann may." {
 		t.Errorf("Bob was told %q", got)
 	}
 	if got := s.answered(f, "/approve"); !strings.HasSuffix(got, "final then: erased") {

@@ -68,14 +68,28 @@ func (q request) reply(address string) agent.Reply {
 func (q request) waits(now time.Time) bool { return q.Decision == "" && now.Before(q.Expires) }
 
 // outcome is what became of it, on the clocks of a zone.
-func (q request) outcome(zone *time.Location) string {
-	switch q.Decision {
-	case agent.Approve:
-		return fmt.Sprintf("This was decided already: %s, by %s, %s.", q.Choices[0], q.By, localTime(q.Decided, zone))
-	case agent.Deny:
-		return fmt.Sprintf("This was decided already: %s, by %s, %s.", q.Choices[1], q.By, localTime(q.Decided, zone))
+func (q request) outcome(tx memory.Tx, zone *time.Location) (string, error) {
+	if q.Decision == "" {
+		return fmt.Sprintf("This expired %s, so nothing was done.", localTime(q.Expires, zone)), nil
 	}
-	return fmt.Sprintf("This expired %s, so nothing was done.", localTime(q.Expires, zone))
+	choice := q.Choices[1]
+	if q.Decision == agent.Approve {
+		choice = q.Choices[0]
+	}
+	by, err := agent.NameOf(tx, q.By)
+	return fmt.Sprintf("This was decided already: %s, by %s, %s.", choice, by, localTime(q.Decided, zone)), err
+}
+
+// notYours tells who may decide it.
+func (q request) notYours(tx memory.Tx) (string, error) {
+	who := "an owner"
+	if q.Asked != "" {
+		var err error
+		if who, err = agent.NameOf(tx, q.Asked); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("This is not yours to decide: %s may.", who), nil
 }
 
 // verdict reads a decision as one about it; "" when it is neither choice.
@@ -166,19 +180,15 @@ func (h *Hub) weighRequest(tx memory.Tx, e Event) (*agent.Objection, error) {
 	case !found:
 		text = "This was asked too long ago, so nothing was done."
 	case !q.mayBeDecidedBy(e.From.ID, h.agent.Owns(e.From.ID)):
-		who := string(q.Asked)
-		if who == "" {
-			who = "an owner"
-		}
-		text = fmt.Sprintf("This is not yours to decide: %s may.", who)
+		text, err = q.notYours(tx)
 	case !q.waits(e.at()):
-		text = q.outcome(zoneOf(e.From))
+		text, err = q.outcome(tx, zoneOf(e.From))
 	case q.verdict(*e.Click) == "":
 		return &agent.Objection{Text: fmt.Sprintf("Say %s or %s.", q.Choices[0], q.Choices[1])}, nil
 	default:
 		return nil, nil
 	}
-	return &agent.Objection{Text: text, Final: true}, nil
+	return &agent.Objection{Text: text, Final: true}, err
 }
 
 // decideRequest takes a decision about a request. What it leads to is one transaction with it.

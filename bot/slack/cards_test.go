@@ -282,7 +282,7 @@ func TestEditsThatCannotBe(t *testing.T) {
 	}{
 		"decided":      {func(s *shop, card slacktest.Message) { s.press("U0ANN", card, actionApprove) }, "U0ANN", "already approved by Ann"},
 		"withdrawn":    {func(s *shop, card slacktest.Message) { s.sayInThread(card, "never mind") }, "U0ANN", "It was withdrawn"},
-		"another's":    {func(*shop, slacktest.Message) {}, "U0BOB", "not yours to decide: slack:T0TEST:U0ANN may"},
+		"another's":    {func(*shop, slacktest.Message) {}, "U0BOB", "not yours to decide: Ann may"},
 		"a stranger's": {func(*shop, slacktest.Message) {}, "U0EVE", "not on the list"},
 		"gone": {func(s *shop, _ slacktest.Message) {
 			s.restart(func(c *agent.Config) { c.Tools = nil })
