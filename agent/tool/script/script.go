@@ -26,6 +26,8 @@ const (
 	allTime   = 8 * time.Second // of its process, which must start and may hang
 	maxResult = 128 << 10       // bytes of JSON
 	maxLog    = 32 << 10        // bytes
+	// mostAtOnce is how many scripts run side by side for all people: one answer of a model can ask for dozens.
+	mostAtOnce = 4
 )
 
 // Self is how the program is started anew to run a script.
@@ -49,6 +51,7 @@ type (
 
 // New makes the tool run_script.
 func New(self Self) agent.Tool {
+	places := make(chan struct{}, mostAtOnce)
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "run_script",
@@ -62,6 +65,12 @@ func New(self Self) agent.Tool {
 			var given task
 			if err := in.Decode(&given); err != nil {
 				return agent.Result{}, err
+			}
+			select {
+			case places <- struct{}{}:
+				defer func() { <-places }()
+			case <-ctx.Done():
+				return agent.Result{}, errors.New("not run: too many scripts run already; try again later, one at a time")
 			}
 			return run(ctx, self, given, allTime)
 		},

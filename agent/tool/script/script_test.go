@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -197,4 +198,46 @@ func TestProcessesThatAreNone(t *testing.T) {
 			t.Errorf("%v gave %q, %v", c.self, result.Text, err)
 		}
 	}
+}
+
+// One answer of a model can ask for dozens of scripts that all take what they may.
+func TestFewScriptsRunAtOnce(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	tool := New(self)
+	var calls sync.WaitGroup
+	for range 6 * mostAtOnce {
+		calls.Go(func() {
+			if _, err := tool.Run(ctx, agent.Invocation{Arguments: json.RawMessage(`{"source":"while (true) {}"}`)}); err == nil {
+				t.Error("a script that never ends has a result")
+			}
+		})
+	}
+	most := 0
+	for began := time.Now(); time.Since(began) < 5*time.Second && most < mostAtOnce; {
+		most = max(most, children(t))
+	}
+	for range 100 {
+		most = max(most, children(t))
+	}
+	stop()
+	calls.Wait()
+	if most != mostAtOnce {
+		t.Errorf("%d ran at once, not %d", most, mostAtOnce)
+	}
+}
+
+// children is how many processes this one has started that have not ended.
+func children(t *testing.T) (n int) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		data, err := os.ReadFile(list)
+		if err == nil { // else the thread has just ended
+			n += len(strings.Fields(string(data)))
+		}
+	}
+	return n
 }
