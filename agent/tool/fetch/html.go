@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -22,13 +23,18 @@ const (
 	maxElements = 50_000
 )
 
+// apart has a place for each page that is being taken apart: a model can ask for dozens at once.
+var apart = make(chan struct{}, 4)
+
 // markdown gives the title of a page and its main part as Markdown. Where that cannot be found it is the whole page, and
 // where the page cannot be taken apart its plain text.
 func markdown(text string, at target) (title, body string) {
 	if len(text) > maxArticle {
 		return plain(text)
 	}
-	title, body, err := article(text, at)
+	apart <- struct{}{}
+	title, body, err := article(text, at) // it is soon done, whatever the page is: see burden.go
+	<-apart
 	if err != nil {
 		return plain(text)
 	}
@@ -48,6 +54,9 @@ func article(text string, at target) (title, body string, err error) {
 		return "", "", err
 	}
 	strip(document)
+	if burdenOf(document, 0).tooMuch() {
+		return "", "", errors.New("take the page apart: it would take too much")
+	}
 	parser := readability.NewParser()
 	parser.MaxElemsToParse = maxElements
 	found, err := parser.ParseDocument(document, at.url)
