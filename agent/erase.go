@@ -9,8 +9,8 @@ import (
 	"nudge/memory"
 )
 
-// Erased is what was removed of a session. What is counted is gone from the store; its file may hold the bytes until it is
-// compacted.
+// Erased is what was removed of a session. What is counted is gone from use; for its bytes to leave the data
+// file as well, the transaction says [memory.Gone].
 type Erased struct {
 	Entries int      // lines of its journal
 	Turns   int      // that could be found by their ids

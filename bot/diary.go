@@ -213,7 +213,7 @@ func (h *Hub) forgetNote(ctx context.Context, e Event, rest string) (Admission, 
 		if errors.Is(err, diary.ErrUnknownNote) {
 			return agent.Fault, h.noNote(e, id), nil
 		}
-		return agent.Notice, fmt.Sprintf("Forgotten: %s. A conversation in which it was said still has the words; %s removes one. The bytes go from the data file with its next `nudge compact`.",
+		return agent.Notice, fmt.Sprintf("Forgotten: %s. A conversation in which it was said still has the words; %s removes one. The bytes leave the data file within a minute.",
 			noteLine(n, e, true), h.word(e.Address, "sessions erase NUMBER")), err
 	})
 }

@@ -197,7 +197,7 @@ func (h *Hub) eraseFor(ctx context.Context, e Event, session string, n int) (Adm
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("Conversation number %d is erased: %s. It is gone from use; the bytes go from the data file with its next `nudge compact`.", n, removed)
+		text := fmt.Sprintf("Conversation number %d is erased: %s. Its bytes leave the data file within a minute.", n, removed)
 		return agent.Send(tx, agent.Reply{Kind: agent.Notice, Session: now, Text: text, Address: e.Address})
 	})
 	if errors.Is(err, errRepeat) {
@@ -315,6 +315,9 @@ func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased)
 	}
 	if err == nil {
 		err = leaveSession(tx, session)
+	}
+	if err == nil {
+		err = memory.Gone(tx)
 	}
 	if err != nil {
 		return Erased{}, fmt.Errorf("erase what is left of session %s: %w", session, err)

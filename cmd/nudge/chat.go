@@ -152,6 +152,7 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 	beside.Go(func() { p.sweep(ctx) })
 	beside.Go(func() { p.diary.Run(ctx) })
 	beside.Go(func() { p.keepForgetting(ctx) })
+	beside.Go(func() { p.keepWiped(ctx) })
 	beside.Go(func() { p.servers.Run(ctx) })
 	p.servers.Settle(ctx, serverWait)
 	beside.Go(func() {

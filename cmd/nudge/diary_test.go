@@ -91,3 +91,30 @@ func TestTheDiaryOfOnePerson(t *testing.T) {
 		}
 	}
 }
+
+// A note that was deleted leaves the data file as well: when the process ends, or, after a kill, when the next one does.
+func TestADeletedNoteLeavesTheFile(t *testing.T) {
+	p := newPlace(t, modeltest.NewServer(t, func(int, modeltest.ChatRequest) modeltest.Reply { return modeltest.Reply{Text: "heard"} }), "")
+	forgets := func(canary string) *talk {
+		k := p.chat()
+		k.say("/remember the code is " + canary)
+		id := regexp.MustCompile(`\bn[a-z2-9]{7}\b`).FindString(k.until("notice").Text)
+		if !p.dataFileHas(canary) {
+			t.Fatalf("%s is not in the data file: the test shows nothing", canary)
+		}
+		k.say("/forget " + id)
+		if notice := k.until("notice"); !strings.Contains(notice.Text, "Forgotten: "+id) {
+			t.Fatal(notice.raw)
+		}
+		return k
+	}
+	forgets("cinnabar-3317").end()
+	if p.dataFileHas("cinnabar-3317") {
+		t.Error("after the end the note is still in the data file")
+	}
+	forgets("vermilion-9902").kill()
+	p.chat().end()
+	if p.dataFileHas("vermilion-9902") {
+		t.Error("after a kill and the end of the next process the note is still in the data file")
+	}
+}

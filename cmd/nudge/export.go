@@ -291,8 +291,8 @@ func (a *app) eraseSessionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "erase SESSION",
 		Short: "Remove a session with all that is kept of it",
-		Long: "Remove a session with all that is kept of it; what runs in it is stopped first. `nudge sessions` lists the names. While nudge does not\n" +
-			"run the data file is compacted as well, so that no byte of it is left there. While nudge runs, the next `nudge compact` does that.\n" +
+		Long: "Remove a session with all that is kept of it; what runs in it is stopped first. `nudge sessions` lists the names. When the\n" +
+			"command ends, no byte of it is left in the data file.\n" +
 			"Backups and what stands on the platforms are not touched.",
 		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -345,7 +345,10 @@ func (a *app) eraseRunning(ctx context.Context, p *program, session string, yes 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "erased %s: %s\nit is gone from use; nudge runs, so the bytes go from the data file with the next `nudge compact`\n", session, removed)
+	if err := wipe(ctx, p.store); err != nil {
+		return fmt.Errorf("the session is gone from use, but its bytes may still be in the data file: %w; a running nudge tries again", err)
+	}
+	_, err = fmt.Fprintf(a.out, "erased %s: %s\nnothing of it is left in the data file\n", session, removed)
 	return err
 }
 

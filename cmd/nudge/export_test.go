@@ -51,7 +51,7 @@ func TestASessionIsErasedWhileItRuns(t *testing.T) {
 	holder.say("slowly " + canary)
 	<-begun
 	out, status := p.run("sessions", "erase", "--yes", session)
-	if status != 0 || !strings.Contains(out, "erased "+session+": ") || !strings.Contains(out, "2 turns") || !strings.Contains(out, "the next `nudge compact`") {
+	if status != 0 || !strings.Contains(out, "erased "+session+": ") || !strings.Contains(out, "2 turns") || !strings.Contains(out, "nothing of it is left in the data file") {
 		t.Fatalf("sessions erase --yes (status %d) printed:\n%s", status, out)
 	}
 	if settled := holder.until("settled"); settled.Reason != string(agent.Cancelled) {

@@ -17,11 +17,6 @@ import (
 	"nudge/memory/diary"
 )
 
-// wipeable is a store whose free space can be written over.
-type wipeable interface {
-	Wipe(ctx context.Context) (bytes int64, err error)
-}
-
 func (a *app) forgetCommand() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{

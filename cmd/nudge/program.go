@@ -150,6 +150,9 @@ func (p *program) end(grace time.Duration) {
 // close ends the agent, waiting a while for what runs, and gives the data file free.
 func (p *program) close(grace time.Duration) error {
 	p.end(grace)
+	ctx, cancel := context.WithTimeout(context.Background(), wipeGrace)
+	p.wipeNow(ctx)
+	cancel()
 	return errors.Join(noteEnd(context.Background(), p.store), p.store.Close(), p.release())
 }
 

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,11 @@ const (
 	wipeAtOnce = 1 << 20
 )
 
-// Wipe writes zeros over what deleting has left in the file, while the store goes on, and returns how many bytes that were.
+// Wipe writes zeros over what deleting has left in the file, while the store goes on, and returns how many bytes it wrote.
 // What was deleted by transactions that ended before cannot be found in the file afterwards, nor in a backup that begins
 // after. It waits for reading that began before, and others' writing waits for it while it writes. After an error, or when it
 // was cut short, nothing but free space has changed, and it can be done again.
-func (s *Store) Wipe(ctx context.Context) (bytes int64, err error) {
+func (s *Store) Wipe(ctx context.Context) (wiped int64, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("wipe the free space of %s: %w", s.path, err)
@@ -118,23 +119,26 @@ func (s *Store) freeInBoth() (pages []uint64, err error) {
 	return pages, nil
 }
 
-// zero writes zeros over pages, and that to disk.
-func (s *Store) zero(ctx context.Context, pages []uint64) (bytes int64, err error) {
-	zeros := make([]byte, wipeAtOnce)
+// zero writes zeros over pages where there is anything else, and that to disk.
+func (s *Store) zero(ctx context.Context, pages []uint64) (wiped int64, err error) {
+	zeros, there := make([]byte, wipeAtOnce), make([]byte, wipeAtOnce)
 	for len(pages) > 0 {
 		run := 1
 		for run < len(pages) && pages[run] == pages[0]+uint64(run) && int64(run+1)*s.pageSize <= wipeAtOnce {
 			run++
 		}
 		if err := errors.Join(ctx.Err(), s.opts.at("wipe")); err != nil {
-			return bytes, err
+			return wiped, err
 		}
-		size := int64(run) * s.pageSize
-		if _, err := s.file.WriteAt(zeros[:size], int64(pages[0])*s.pageSize); err != nil {
-			return bytes, full(err)
-		}
-		bytes += size
+		size, at := int64(run)*s.pageSize, int64(pages[0])*s.pageSize
 		pages = pages[run:]
+		if _, err := s.file.ReadAt(there[:size], at); err == nil && bytes.Equal(there[:size], zeros[:size]) {
+			continue
+		}
+		if _, err := s.file.WriteAt(zeros[:size], at); err != nil {
+			return wiped, full(err)
+		}
+		wiped += size
 	}
-	return bytes, s.file.Sync()
+	return wiped, s.file.Sync()
 }

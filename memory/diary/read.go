@@ -52,7 +52,8 @@ type Forgotten struct {
 }
 
 // Forget removes all that a person's diary has, within a transaction: notes, what they are found by, and the indexes in
-// memory. The data file may hold the bytes until it is compacted.
+// memory. For its bytes to leave the data file as well, the transaction says
+// [memory.Gone].
 func (d *Diary) Forget(tx memory.Tx, person string) (Forgotten, error) {
 	var gone Forgotten
 	if person == "" {

@@ -309,6 +309,9 @@ func (d *Diary) Delete(tx memory.Tx, v View, id string) (Note, error) {
 			return Note{}, err
 		}
 	}
+	if err := memory.Gone(tx); err != nil {
+		return Note{}, err
+	}
 	return n, d.changed(tx, v.Person)
 }
 
