@@ -569,10 +569,18 @@ func (d *document) printf(format string, args ...any) { fmt.Fprintf(d, format, a
 
 func (d *document) at(at time.Time) string { return at.In(d.zone).Format("2006-01-02 15:04") }
 
+// zoneName is the name of the zone; of the machine's own, which has none, its abbreviation at an instant.
+func (d *document) zoneName(at time.Time) string {
+	if d.zone == time.Local {
+		return at.In(d.zone).Format("MST")
+	}
+	return d.zone.String()
+}
+
 func (d *document) session(s SessionExport, level string) {
 	d.printf("%s Session %s\n", level, s.Session)
 	if !s.Began.IsZero() {
-		d.printf("\nFrom %s to %s, %s.\n", d.at(s.Began), d.at(s.LastUsed), d.zone)
+		d.printf("\nFrom %s to %s, %s.\n", d.at(s.Began), d.at(s.LastUsed), d.zoneName(s.LastUsed))
 	}
 	if s.OpenTurn != "" {
 		d.printf("\nTurn %s is under way.\n", s.OpenTurn)

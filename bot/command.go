@@ -171,14 +171,16 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 		if always {
 			id, text = "", rest
 		}
-		only, known, err := h.waitingFor(ctx, e.From.ID, id)
+		waiting, known, err := h.waitingFor(ctx, e.From.ID, id)
 		if err != nil {
 			return 0, err
 		}
 		switch {
 		case known:
-		case only != "" && (id == "" || v != agent.Approve):
-			id, text = only, rest
+		case len(waiting) == 1 && (id == "" || v != agent.Approve):
+			id, text = waiting[0], rest
+		case id == "" && len(waiting) == 0:
+			return h.answer(ctx, e, agent.Fault, NothingWaits)
 		case id == "":
 			return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say which card: %s ID. %s lists those that wait.", h.word(e.Address, string(v)), h.word(e.Address, "approvals")))
 		}
@@ -254,10 +256,10 @@ func (h *Hub) decide(ctx context.Context, e Event, d *agent.Decision) (Admission
 // onceAndAlways, behind a card's id, lets the same call run from now on as well.
 const onceAndAlways = "always"
 
-// waitingFor looks for a card by its id, and for the only card that a person may decide.
-func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) (only string, known bool, err error) {
+// waitingFor looks for a card by its id; when there is none, for the cards that a person may decide.
+func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) (waiting []string, known bool, err error) {
 	err = h.Store.View(ctx, func(tx memory.Tx) error {
-		only, known = "", false
+		waiting, known = nil, false
 		if isRequest(id) {
 			known = true
 			return nil
@@ -270,14 +272,14 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 				return err
 			}
 		}
-		var cards, offers []string // that a turn may go on is meant only where nothing else waits
+		var offers []string // that a turn may go on is meant only where nothing else waits
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			switch {
 			case !h.agent.MayDecide(w, person):
 			case w.Reply.IsContinuation():
 				offers = append(offers, w.Reply.ID)
 			default:
-				cards = append(cards, w.Reply.ID)
+				waiting = append(waiting, w.Reply.ID)
 			}
 			return nil
 		})
@@ -286,17 +288,14 @@ func (h *Hub) waitingFor(ctx context.Context, person agent.PersonID, id string) 
 			return err
 		}
 		for _, q := range own {
-			cards = append(cards, q.ID)
+			waiting = append(waiting, q.ID)
 		}
-		if len(cards) == 0 {
-			cards = offers
+		if len(waiting) == 0 {
+			waiting = offers
 		}
-		if len(cards) == 1 {
-			only = cards[0]
-		}
-		return err
+		return nil
 	})
-	return only, known, err
+	return waiting, known, err
 }
 
 func (h *Hub) edit(ctx context.Context, e Event, rest string) (Admission, error) {
@@ -345,7 +344,7 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 			}
 		}
 		if elsewhere > 0 {
-			lines = append(lines, fmt.Sprintf("Waiting elsewhere: %s. Ask me in direct messages which.", counted(elsewhere, "card")))
+			lines = append(lines, fmt.Sprintf("Waiting elsewhere: %s. Ask me in direct messages which.", schedule.Counted(elsewhere, "card")))
 		}
 		if lines == nil {
 			lines = []string{NothingWaits}
@@ -365,7 +364,7 @@ func (h *Hub) alwaysAllowed(tx memory.Tx, e Event) (string, error) {
 		return "", err
 	}
 	if !agent.Direct(e.Address) {
-		return fmt.Sprintf("You always allow %s. Ask me in direct messages which.", counted(len(rules), "call")), nil
+		return fmt.Sprintf("You always allow %s. Ask me in direct messages which.", schedule.Counted(len(rules), "call")), nil
 	}
 	lines := []string{"You always allow, in direct messages:"}
 	for _, rule := range rules {
@@ -388,7 +387,7 @@ func (h *Hub) revoke(ctx context.Context, e Event, id string) (Admission, error)
 		if ended == 0 {
 			return agent.Fault, fmt.Sprintf("You have no such rule. %s lists those that you have.", h.word(e.Address, "approvals")), err
 		}
-		return agent.Notice, fmt.Sprintf("Revoked: %s. I ask again from now on.", counted(ended, "rule")), err
+		return agent.Notice, fmt.Sprintf("Revoked: %s. I ask again from now on.", schedule.Counted(ended, "rule")), err
 	})
 }
 
@@ -413,7 +412,7 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		if turn != "" {
 			going = "Turn " + turn + " is under way."
 		}
-		return agent.Notice, fmt.Sprintf("%s Waiting for you: %s. The model is %s. The session is %s.", going, counted(waiting, "card"), h.Model, session), err
+		return agent.Notice, fmt.Sprintf("%s Waiting for you: %s. The model is %s. The session is %s.", going, schedule.Counted(waiting, "card"), h.Model, session), err
 	})
 }
 
@@ -457,7 +456,7 @@ func (h *Hub) stopAll(ctx context.Context, e Event, _ string) (Admission, error)
 			}
 			paused++
 		}
-		return fmt.Sprintf("Stopped: %s. Paused: %s. `go on` lets the heartbeats go on.", counted(len(turns), "turn"), counted(paused, "heartbeat")), nil
+		return fmt.Sprintf("Stopped: %s. Paused: %s. `go on` lets the heartbeats go on.", schedule.Counted(len(turns), "turn"), schedule.Counted(paused, "heartbeat")), nil
 	})
 	if err == nil {
 		h.agent.Interrupt(turns)
@@ -481,7 +480,7 @@ func (h *Hub) goOn(ctx context.Context, e Event, _ string) (Admission, error) {
 			}
 			resumed++
 		}
-		return fmt.Sprintf("Going on: %s.", counted(resumed, "heartbeat")), nil
+		return fmt.Sprintf("Going on: %s.", schedule.Counted(resumed, "heartbeat")), nil
 	})
 	if h.Rescheduled != nil {
 		h.Rescheduled()
@@ -498,12 +497,4 @@ func (h *Hub) ofOwners(ctx context.Context, e Event, do func(memory.Tx) (string,
 		text, err := do(tx)
 		return agent.Notice, text, err
 	})
-}
-
-// counted is a number of things in words.
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -197,7 +197,7 @@ func TestHeartbeatsCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.expect(f, "/heartbeats", "notice stretch  every day at 09:00, on always: Tell them.  (paused: too loud)")
+	s.expect(f, "/heartbeats", "notice stretch  every day at 09:00: Tell them.  (paused: too loud)")
 }
 
 // card is the newest card that was shown.
@@ -244,7 +244,7 @@ func TestDecidingByCommand(t *testing.T) {
 // TestDecidingInVain says what is wrong, and decides nothing.
 func TestDecidingInVain(t *testing.T) {
 	s, f := newStage(t, "/")
-	s.expect(f, "/approve", "error Say which card: /approve ID. /approvals lists those that wait.")
+	s.expect(f, "/approve", "error Nothing waits for a decision of yours.")
 	s.expect(f, "/approvals", "notice Nothing waits for a decision of yours.")
 	s.expect(f, "/approve nothing", "error There is no card nothing. /approvals lists those that wait.")
 	s.answered(f, "erase it")

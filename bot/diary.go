@@ -11,6 +11,7 @@ import (
 	notes "nudge/agent/tool/diary"
 	"nudge/memory"
 	"nudge/memory/diary"
+	"nudge/schedule"
 )
 
 const (
@@ -68,7 +69,7 @@ func (h *Hub) listNotes(ctx context.Context, e Event, most int) (Admission, erro
 		if err != nil || len(all) == 0 {
 			return agent.Notice, nothingRemembered(e), err
 		}
-		lines := []string{fmt.Sprintf("I remember %s of you%s.", counted(len(all), "note"), where(e))}
+		lines := []string{fmt.Sprintf("I remember %s of you%s.", schedule.Counted(len(all), "note"), where(e))}
 		for i, n := range all {
 			if most > 0 && i == most {
 				lines = append(lines, fmt.Sprintf("There are %d more: %s finds some, %s shows all.", len(all)-most, h.word(e.Address, "diary search WORDS"), h.word(e.Address, "diary export")))

@@ -278,7 +278,7 @@ func TestSnoozeCommand(t *testing.T) {
 	say("/snooze", "notice Nothing is said to you unasked until Mon 30 Nov 14:00 CET.\ndisk says nothing to you until Tue 1 Dec 09:00 CET.")
 	say("/less", "notice Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk")
 	say("/less disk", "notice Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk")
-	say("/heartbeats", "notice disk  every hour, on command: Look at the disk.  (snoozed until Tuesday 1 December 2026 at 09:00 CET; "+
+	say("/heartbeats", "notice disk  every hour, when a program says so: Look at the disk.  (snoozed until Tuesday 1 December 2026 at 09:00 CET; "+
 		"at most every 2 hours, so not before Monday 30 November 2026 at 15:00 CET)")
 	s.ping(ann.ID, "It fills up more.")
 	say("/less disk", "notice Less of this: disk speaks to you at most every 4 hours. Take it back: /useful disk")
@@ -290,7 +290,7 @@ func TestSnoozeCommand(t *testing.T) {
 	say("/useful", "notice Noted as useful. disk speaks to you at most every 2 hours.")
 	s.ping(ann.ID, "It fills up.")
 	say("/useful", "notice Noted as useful. disk speaks to you as often as it did at first.")
-	say("/heartbeats", "notice disk  every hour, on command: Look at the disk.  (useful 2 times)")
+	say("/heartbeats", "notice disk  every hour, when a program says so: Look at the disk.  (useful 2 times)")
 	if n := len(s.model.Requests()); n != 0 {
 		t.Errorf("the model was asked %d times", n)
 	}

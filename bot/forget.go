@@ -311,7 +311,7 @@ func (o Oblivion) words(r removal) (text string, anything bool) {
 		{r.traces.Receipts, "card receipt"}, {r.traces.Kept, "kept line"}, {r.traces.Letters, "dead letter"}, {r.requests, "request"}, {r.Days, "day of spending"}, {r.Known, "name and time zone"},
 	} {
 		if of.n > 0 {
-			parts = append(parts, counted(of.n, of.thing))
+			parts = append(parts, schedule.Counted(of.n, of.thing))
 		}
 	}
 	text = "Forgotten: " + strings.Join(who, ", ") + ". "
@@ -321,7 +321,7 @@ func (o Oblivion) words(r removal) (text string, anything bool) {
 		text += "Removed: " + strings.Join(parts, ", ") + "."
 	}
 	if r.Shared > 0 {
-		text += fmt.Sprintf(" In %s with others, %s had their words and lost them.", counted(r.Shared, "conversation"), counted(r.Blanked, "line"))
+		text += fmt.Sprintf(" In %s with others, %s had their words and lost them.", schedule.Counted(r.Shared, "conversation"), schedule.Counted(r.Blanked, "line"))
 	}
 	text += " The audit keeps when what was decided, with no words and no name."
 	if r.config != nil {

@@ -62,7 +62,7 @@ func (h *Hub) listBeats(tx memory.Tx, e Event) (string, error) {
 	}
 	var lines []string
 	for _, b := range beats {
-		line := fmt.Sprintf("%s  %s, on %s: %s", b.Name, b.InWords(), b.Condition.Kind, b.About())
+		line := fmt.Sprintf("%s  %s%s: %s", b.Name, b.InWords(), whenOf(b.Condition), b.About())
 		if b.Paused != "" {
 			line += "  (paused: " + b.Paused + ")"
 		}
@@ -75,6 +75,18 @@ func (h *Hub) listBeats(tx memory.Tx, e Event) (string, error) {
 		return NothingWakes, nil
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// whenOf says what a heartbeat's condition is, behind its times; "" for one that has none.
+func whenOf(c schedule.Spec) string {
+	asks := c.InWords()
+	switch {
+	case asks == "":
+		return ""
+	case c.Level():
+		return ", if " + asks
+	}
+	return ", when " + asks
 }
 
 // concerns reports whether a heartbeat is a person's to know of: it wakes for them, they made it, or they are an owner.

@@ -29,7 +29,6 @@ type Beat struct {
 	Name     string
 	About    string    // its prompt, or the words that it says
 	Schedule string    // in words
-	Kind     string    // of its condition
 	Next     time.Time // in the person's zone; zero when it does not fall due
 	State    string    // "on", or why it is not
 	Paused   bool
@@ -103,7 +102,7 @@ func (h *Hub) ofDiary(tx memory.Tx, of agent.Person) (string, error) {
 	if err != nil || len(all) == 0 {
 		return nothingRemembered(e), err
 	}
-	lines := []string{counted(len(all), "note") + ". The newest:"}
+	lines := []string{schedule.Counted(len(all), "note") + ". The newest:"}
 	for _, n := range all[:min(shownOfDiary, len(all))] {
 		lines = append(lines, noteLine(n, e, true))
 	}
@@ -126,7 +125,7 @@ func (h *Hub) beatsOf(tx memory.Tx, of agent.Person) ([]Beat, error) {
 			return nil, err
 		}
 		beat := Beat{
-			Name: b.Name, About: b.About(), Schedule: b.InWords(), Kind: b.Condition.Kind, Next: next, State: "on", Paused: b.Paused != "",
+			Name: b.Name, About: b.About(), Schedule: b.InWords() + whenOf(b.Condition), Next: next, State: "on", Paused: b.Paused != "",
 			Said: attention.About(b.Name, time.Now(), zoneOf(of)), Governed: h.governs(b, of.ID), Made: b.By != "",
 		}
 		if b.Paused != "" {

@@ -239,7 +239,7 @@ func (e Erased) String() string {
 		{e.Results, "saved result"}, {e.Rules, "rule"}, {e.Told, "notify card"}, {e.Receipts, "card receipt"}, {e.Kept, "kept line"}, {e.Letters, "dead letter"},
 	} {
 		if of.n > 0 {
-			parts = append(parts, counted(of.n, of.thing))
+			parts = append(parts, schedule.Counted(of.n, of.thing))
 		}
 	}
 	if parts == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"nudge/memory"
@@ -203,6 +204,23 @@ func Every(d time.Duration) string {
 		return fmt.Sprintf("every %d seconds", d/time.Second)
 	}
 	return "every " + shortDuration(d)
+}
+
+// Lasting is a length of time in words, such as "1 hour" or "4 days".
+func Lasting(d time.Duration) string {
+	text := strings.TrimPrefix(Every(d), "every ")
+	if strings.ContainsAny(text, "0123456789") {
+		return text
+	}
+	return "1 " + text
+}
+
+// Counted is a number of things in words, such as "1 tick" or "2 ticks".
+func Counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // tidy drops what says nothing any more.

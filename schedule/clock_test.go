@@ -42,7 +42,7 @@ func TestFalseIsExplained(t *testing.T) {
 		r.pass(90 * time.Second)
 		r.stop()
 		text := r.why("disk").String()
-		for _, want := range []string{"2000-01-01 00:01:00  slept   the condition was false", "1 ticks, 0 wakes, 0 model calls", "next: Saturday 1 January 2000 at 00:02 UTC"} {
+		for _, want := range []string{"2000-01-01 00:01:00  slept   the condition was false", "1 tick, 0 wakes, 0 model calls", "next: Saturday 1 January 2000 at 00:02 UTC"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in\n%s", want, text)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -104,6 +105,57 @@ func (s Spec) validate(key string, depth int) error {
 		return errors.New(key + ": on, cooldown and timeout belong to the outermost condition")
 	}
 	return s.validateKind(key, depth)
+}
+
+// InWords is what must be so, as in "report.txt is there"; "" when it is always so. It is for those whom the heartbeat wakes:
+// of a program and of an address, which are the operator's, it tells no arguments.
+func (s Spec) InWords() string {
+	switch s.Kind {
+	case "command":
+		return "a program says so"
+	case "http":
+		host := "a server"
+		if address, err := url.Parse(s.URL); err == nil {
+			host = address.Host
+		}
+		if s.Status != 0 && s.Select == "" {
+			return fmt.Sprintf("%s answers with status %d", host, s.Status)
+		}
+		return "the answer of " + host + " changes"
+	case "file":
+		return s.fileInWords()
+	case "expr":
+		return s.Expr
+	case "idle":
+		return "you have said nothing for " + Lasting(s.After)
+	case "all", "any":
+		parts := make([]string, len(s.Of))
+		for i, of := range s.Of {
+			parts[i] = of.InWords()
+			if len(of.Of) > 0 {
+				parts[i] = "(" + parts[i] + ")"
+			}
+			if parts[i] == "" {
+				parts[i] = "always"
+			}
+		}
+		return strings.Join(parts, map[string]string{"all": " and ", "any": " or "}[s.Kind])
+	}
+	return ""
+}
+
+func (s Spec) fileInWords() string {
+	switch s.Test {
+	case "missing":
+		return s.Path + " is not there"
+	case "changed":
+		return s.Path + " has changed"
+	case "grows":
+		return s.Path + " has grown"
+	case "older_than":
+		return s.Path + " is older than " + Lasting(s.Age)
+	}
+	return s.Path + " is there"
 }
 
 func (s Spec) validateKind(key string, depth int) error {

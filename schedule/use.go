@@ -33,7 +33,7 @@ func (u *Use) add(e Ended) {
 }
 
 func (u Use) String() string {
-	return fmt.Sprintf("%d wakes, %d model calls, %d tokens in, %d out, %.4f USD", u.Wakes, u.ModelCalls, u.TokensIn, u.TokensOut, u.CostUSD)
+	return fmt.Sprintf("%s, %s, %d tokens in, %d out, %.4f USD", Counted(u.Wakes, "wake"), Counted(u.ModelCalls, "model call"), u.TokensIn, u.TokensOut, u.CostUSD)
 }
 
 // noteUse adds what a tick's runs used to that of their people.

@@ -189,8 +189,8 @@ func (r Report) String() string {
 		fmt.Fprintf(&text, "%s %s\n", word, inWords(at))
 	}
 	c := r.Counters
-	fmt.Fprintf(&text, "%d ticks, %d wakes, %d model calls, %d tokens in, %d out, %.4f USD\n",
-		c.Ticks, c.Wakes, c.ModelCalls, c.TokensIn, c.TokensOut, c.CostUSD)
+	fmt.Fprintf(&text, "%s, %s, %s, %d tokens in, %d out, %.4f USD\n",
+		Counted(c.Ticks, "tick"), Counted(c.Wakes, "wake"), Counted(c.ModelCalls, "model call"), c.TokensIn, c.TokensOut, c.CostUSD)
 	for i, u := range r.Used {
 		if i == mostUsed {
 			fmt.Fprintf(&text, "and %d more people\n", len(r.Used)-mostUsed)

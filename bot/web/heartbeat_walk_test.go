@@ -174,7 +174,7 @@ func TestHeartbeatsAreListed(t *testing.T) {
 	if status := p.reads(t, "/api/heartbeats", true, &list); status != http.StatusOK || len(list.Heartbeats) != 1 {
 		t.Fatalf("status %d, %+v", status, list)
 	}
-	if b := list.Heartbeats[0]; b.Name != "mine" || b.Schedule != "every day at 09:00" || b.Kind != "always" || b.About != "Look." || b.Next == nil || b.State != "on" || !b.Governed || b.Made {
+	if b := list.Heartbeats[0]; b.Name != "mine" || b.Schedule != "every day at 09:00" || b.About != "Look." || b.Next == nil || b.State != "on" || !b.Governed || b.Made {
 		t.Errorf("it is listed as %+v", b)
 	}
 	var why struct{ Why string }

@@ -16,7 +16,6 @@ type beatLine struct {
 	Name     string     `json:"name"`
 	About    string     `json:"about"`
 	Schedule string     `json:"schedule"` // in words
-	Kind     string     `json:"kind"`     // of its condition
 	Next     *time.Time `json:"next,omitempty"`
 	State    string     `json:"state"`
 	Paused   bool       `json:"paused,omitempty"`
@@ -45,7 +44,7 @@ func (s *Server) heartbeats(w http.ResponseWriter, r *http.Request) {
 	}
 	list := make([]beatLine, len(overview.Heartbeats))
 	for i, b := range overview.Heartbeats {
-		list[i] = beatLine{Name: b.Name, About: b.About, Schedule: b.Schedule, Kind: b.Kind, State: b.State, Paused: b.Paused, Said: b.Said, Governed: b.Governed, Made: b.Made}
+		list[i] = beatLine{Name: b.Name, About: b.About, Schedule: b.Schedule, State: b.State, Paused: b.Paused, Said: b.Said, Governed: b.Governed, Made: b.Made}
 		if !b.Next.IsZero() {
 			list[i].Next = &b.Next
 		}

@@ -59,7 +59,7 @@ func TestAReminderIsMadeByTalkingAndNeedsNoModel(t *testing.T) {
 		t.Errorf("the reminder is %s", ping.raw)
 	}
 	p.becomes("call", "ended: no date is left")
-	if why := p.why("call"); !strings.Contains(why, "1 ticks, 1 wakes, 0 model calls") {
+	if why := p.why("call"); !strings.Contains(why, "1 tick, 1 wake, 0 model calls") {
 		t.Errorf("why: %s", why)
 	}
 	k.say("what did you say?")

@@ -58,11 +58,15 @@ func auditText(l agent.AuditLine) string {
 	parts := []string{l.At.Local().Format(time.DateTime), l.Did}
 	for _, part := range []struct{ before, what string }{
 		{"", l.Tool}, {"", string(l.Shown)}, {"edited to ", string(l.Edited)}, {"", l.About}, {"and ", l.With}, {"by ", string(l.By)}, {"for ", string(l.Asked)},
-		{"card ", l.Card}, {"rule ", l.Rule}, {": ", strings.Join(strings.Fields(l.Text), " ")},
+		{"card ", l.Card}, {"rule ", l.Rule},
 	} {
 		if part.what != "" {
 			parts = append(parts, part.before+part.what)
 		}
 	}
-	return strings.Join(parts, "  ")
+	line := strings.Join(parts, "  ")
+	if l.Text != "" {
+		line += ": " + strings.Join(strings.Fields(l.Text), " ")
+	}
+	return line
 }

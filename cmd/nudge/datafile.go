@@ -139,7 +139,7 @@ func (a *app) check(ctx context.Context, file dataFile) error {
 	if problems > 0 {
 		return fmt.Errorf("%d problems were found; make a backup of the file as it is before anything else", problems)
 	}
-	_, err = fmt.Fprintf(a.out, "no problems: %d pages, %d rows, %d sessions\n", n.Pages, n.Rows, n.Sessions)
+	_, err = fmt.Fprintf(a.out, "no problems: %s, %s, %s\n", schedule.Counted(int(n.Pages), "page"), schedule.Counted(int(n.Rows), "row"), schedule.Counted(int(n.Sessions), "session"))
 	return err
 }
 
@@ -211,7 +211,13 @@ func (a *app) compact() error {
 	return failed(err)
 }
 
-func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
+// megabytes is a size in words; in kilobytes where it is less than one.
+func megabytes(bytes int64) string {
+	if bytes < 1e6 {
+		return fmt.Sprintf("%d KB", (bytes+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+}
 
 // progress shows on a terminal how much of a long work is done, until end is called.
 func (a *app) progress(what string) (show func(done, total int64), end func()) {

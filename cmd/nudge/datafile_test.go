@@ -21,7 +21,7 @@ func TestTheDataFileIsLookedAfterWhileItIsInUse(t *testing.T) {
 	holder := p.chat()
 	holder.say("one")
 	holder.until("settled")
-	if out, status := p.run("check"); status != 0 || !strings.Contains(out, "no problems: ") || !strings.Contains(out, " 1 sessions") {
+	if out, status := p.run("check"); status != 0 || !strings.Contains(out, "no problems: ") || !strings.Contains(out, " 1 session") {
 		t.Errorf("check (status %d) printed:\n%s", status, out)
 	}
 	backup := filepath.Join(p.dir, "copy.db")

@@ -65,7 +65,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.report(a.examine(cmd.Context(), c, dir, quick))
 		},
 	}
-	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model and the embedder, which may cost a little, nor Slack and Discord")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not ask the model and the embedder, which may cost a little, nor Slack, Discord and MCP servers")
 	cmd.AddCommand(a.undeliveredCommand(), a.unembeddedCommand())
 	return cmd
 }
@@ -199,7 +199,7 @@ func storeFindings(ctx context.Context, c config.Config, dir string) []finding {
 			return nil
 		})
 	})
-	findings := []finding{judge("store", fmt.Sprintf("bolt, %d sessions, %d heartbeats", sessions, len(beats)), err)}
+	findings := []finding{judge("store", fmt.Sprintf("bolt, %s, %s", schedule.Counted(sessions, "session"), schedule.Counted(len(beats), "heartbeat")), err)}
 	if err == nil {
 		findings = append(findings, repliesFinding(lost, nil))
 	}
@@ -304,7 +304,7 @@ func clockFindings(c config.Config) []finding {
 		}
 	}
 	delete(names, "")
-	here := fmt.Sprintf("%s here; %d heartbeats in the config, %d zones named", time.Now().Format(time.RFC3339), len(c.Heartbeats), len(names))
+	here := fmt.Sprintf("%s here; %s in the config, %s named", time.Now().Format(time.RFC3339), schedule.Counted(len(c.Heartbeats), "heartbeat"), schedule.Counted(len(names), "zone"))
 	return append([]finding{{"clock", fine, here}}, warnings...)
 }
 

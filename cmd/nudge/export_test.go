@@ -235,3 +235,20 @@ func TestExportOfAPerson(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditText: what was said stands behind the line, and nothing in the arguments is moved for it.
+func TestAuditText(t *testing.T) {
+	l := agent.AuditLine{Did: "deny", Tool: "write_file", Shown: json.RawMessage(`{"content":"a  : b"}`), Card: "c1", Text: "not\n now"}
+	if got, want := auditText(l), `deny  write_file  {"content":"a  : b"}  card c1: not now`; !strings.HasSuffix(got, want) {
+		t.Errorf("%q does not end with %q", got, want)
+	}
+}
+
+// TestLocalZone: the zone of this machine is told by its abbreviation, not as "Local".
+func TestLocalZone(t *testing.T) {
+	at := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	text := agent.SessionExport{Session: "terminal:local:dm:ann", Began: at, LastUsed: at}.Markdown(time.Local)
+	if want := ", " + at.Local().Format("MST") + ".\n"; !strings.Contains(text, want) {
+		t.Errorf("%q has no %q", text, want)
+	}
+}

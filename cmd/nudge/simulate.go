@@ -258,7 +258,7 @@ func tellSimulation(ctx context.Context, out io.Writer, s schedule.Simulation, f
 	if len(parts) == 0 {
 		parts = []string{"no tick falls due"}
 	}
-	_, err = fmt.Fprintf(out, "%d heartbeats from %s to %s: %s. No model was asked, and nothing was written.\n",
-		len(s.Heartbeats), s.From.Format(time.RFC3339), s.To.Format(time.RFC3339), strings.Join(parts, ", "))
+	_, err = fmt.Fprintf(out, "%s from %s to %s: %s. No model was asked, and nothing was written.\n",
+		schedule.Counted(len(s.Heartbeats), "heartbeat"), s.From.Format(time.RFC3339), s.To.Format(time.RFC3339), strings.Join(parts, ", "))
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"nudge/memory"
@@ -254,7 +255,25 @@ func (r *restoring) copy() (size int64, err error) {
 	if err := r.opts.at("check"); err != nil {
 		return 0, err
 	}
-	return size, checkCopy(r.ctx, made.Name(), r.opts, false, halfway(r.progress))
+	err = checkCopy(r.ctx, made.Name(), r.opts, false, halfway(r.progress))
+	if errors.Is(err, memory.ErrDamaged) {
+		err = &unsoundBackup{copied: made.Name(), err: err}
+	}
+	return size, err
+}
+
+// unsoundBackup says of a backup what was found in the copy that was made of it. What to do about a data file is no help then.
+type unsoundBackup struct {
+	copied string // where the copy was
+	err    error
+}
+
+func (e *unsoundBackup) Unwrap() error { return e.err }
+
+func (e *unsoundBackup) Error() string {
+	text := strings.TrimPrefix(e.err.Error(), "open "+e.copied+": ")
+	text = strings.Replace(text, memory.ErrDamaged.Error(), "the backup is damaged", 1)
+	return strings.TrimSuffix(text, wayOut) + "; name another one: nothing was changed"
 }
 
 // swap gives the old file another name and the new one its own. In between, the old one has both.

@@ -286,6 +286,9 @@ func TestRestoreRefuses(t *testing.T) {
 		if err == nil || want != nil && !errors.Is(err, want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("restore %s: %v", backup, err)
 		}
+		if want == memory.ErrDamaged && (!strings.Contains(err.Error(), "the backup is damaged: ") || strings.Contains(err.Error(), "data file is") || strings.Contains(err.Error(), wayOut)) {
+			t.Errorf("restore %s: %v, which speaks of another file than the backup", backup, err)
+		}
 	}
 	room := Options{disk: func(string) (uint32, int64, error) { return 0, 1000, nil }}
 	if _, err := Restore(context.Background(), path, good, room, nil); !errors.Is(err, memory.ErrFull) {

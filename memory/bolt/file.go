@@ -199,10 +199,12 @@ func (s *Store) examine(f *os.File) error {
 	return f.Chmod(0o600)
 }
 
+// wayOut ends what is said of a data file that is not opened.
+const wayOut = "; restore a backup, or move the file away to start with an empty one"
+
 // refuse makes the error for a file that is not opened.
 func refuse(why any) error {
-	return fmt.Errorf("%w: %s; restore a backup, or move the file away to start with an empty one",
-		memory.ErrDamaged, oneLine(why))
+	return fmt.Errorf("%w: %s"+wayOut, memory.ErrDamaged, oneLine(why))
 }
 
 // connect locks and maps the file and brings its schema up to date.

@@ -34,7 +34,7 @@ func (c Config) card(in agent.Invocation) string {
 // when says when it comes, a line for each of the next times.
 func (p proposal) when(now time.Time) (lines []string) {
 	if p.in > 0 {
-		return []string{fmt.Sprintf("Once, %s after you save this: now, that would be on %s.", words(p.in), p.local(p.times.Once()))}
+		return []string{fmt.Sprintf("Once, %s after you save this: now, that would be on %s.", schedule.Lasting(p.in), p.local(p.times.Once()))}
 	}
 	if !p.times.Once().IsZero() {
 		return []string{"Once, on " + p.local(p.times.Once()) + "."}
@@ -69,28 +69,13 @@ func (p proposal) waking() string {
 	if spec.Level() {
 		each = "At each of these times at which that is so"
 	}
-	switch spec.Kind {
-	case "file":
-		tests := map[string]string{
-			"exists": "%s is there", "missing": "%s is not there", "changed": "%s has changed", "grows": "%s has grown", "older_than": "%s is old",
-		}
-		return fmt.Sprintf("The check, without a model: "+tests[spec.Test]+". %s, %s", spec.Path, each, does)
-	case "idle":
-		return fmt.Sprintf("The check, without a model: you have said nothing for %s. %s, %s", words(spec.After), each, does)
+	if asks := spec.InWords(); asks != "" {
+		return fmt.Sprintf("The check, without a model: %s. %s, %s", asks, each, does)
 	}
 	if !p.times.Once().IsZero() {
 		return "Whatever is the case then, " + does
 	}
 	return "Each time, whatever is the case, " + does
-}
-
-// words is a length of time as people write it.
-func words(d time.Duration) string {
-	text := strings.TrimPrefix(schedule.Every(d), "every ")
-	if strings.ContainsAny(text, "0123456789") {
-		return text
-	}
-	return "1 " + text
 }
 
 // quiet says what becomes of times in the person's quiet hours; "" when there are none among the next.

@@ -1129,7 +1129,7 @@ function beatItem(beat) {
   const item = make('li', { class: beat.paused ? 'paused' : null },
     make('h3', { text: beat.name }),
     make('p', { class: 'about', dir: 'auto', text: beat.about }),
-    make('p', { class: 'until', text: beat.schedule + ', on ' + beat.kind + (beat.next ? '; next ' + dayText(beat.next) : '') }),
+    make('p', { class: 'until', text: beat.schedule + (beat.next ? '; next ' + dayText(beat.next) : '') }),
     beat.paused ? make('p', { class: 'until', text: beat.state }) : null,
     beat.said ? make('p', { class: 'until', text: beat.said.join('; ') }) : null,
     make('div', { class: 'buttons' }, whyButton,
