@@ -97,7 +97,7 @@ func TestADeletedNoteLeavesTheFile(t *testing.T) {
 	p := newPlace(t, modeltest.NewServer(t, func(int, modeltest.ChatRequest) modeltest.Reply { return modeltest.Reply{Text: "heard"} }), "")
 	forgets := func(canary string) *talk {
 		k := p.chat()
-		k.say("/remember the code is " + canary)
+		k.say("/remember the code is " + strings.Repeat(canary+", ", 400)) // more pages than what follows writes anew
 		id := regexp.MustCompile(`\bn[a-z2-9]{7}\b`).FindString(k.until("notice").Text)
 		if !p.dataFileHas(canary) {
 			t.Fatalf("%s is not in the data file: the test shows nothing", canary)
