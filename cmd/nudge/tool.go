@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+
+	"nudge/agent"
+	"nudge/agent/tool/command"
+	notes "nudge/agent/tool/diary"
+	"nudge/agent/tool/fetch"
+	"nudge/agent/tool/heartbeat"
+	"nudge/agent/tool/mcp"
+	"nudge/agent/tool/script"
+	"nudge/agent/tool/workspace"
+	"nudge/cmd/nudge/config"
+	"nudge/memory"
+)
+
+// tools are those that the model may be offered.
+func (p *program) tools() ([]agent.Tool, error) {
+	files := workspace.Config{Dirs: p.dirs(), Saved: p.saved, Attached: p.attached, Store: p.store}
+	tools := workspace.Tools(files)
+	if len(p.config.Commands) > 0 {
+		run, err := p.runCommand(files)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, run)
+	}
+	page, err := fetch.New(fetch.Config{Hosts: p.config.Fetch.Hosts})
+	if err != nil {
+		return nil, inFile(p.config, err)
+	}
+	tools = append(tools, page, p.voice.Tool())
+	tools = append(tools, notes.Tools(p.notes())...)
+	if self, ok := scriptProcess(); ok {
+		tools = append(tools, script.New(self))
+	}
+	return append(tools, heartbeat.Tools(heartbeat.Config{
+		Store: p.store, Budget: p.voice.Budget, Changed: p.rescheduled,
+	})...), nil
+}
+
+// runCommand is the tool of the programs that the config presets. What one prints may be in any file of the workspace, so that it
+// is outside text where one of them is.
+func (p *program) runCommand(files workspace.Config) (agent.Tool, error) {
+	run, err := command.New(p.config.Presets(), files.Dirs.Path)
+	if err != nil {
+		return agent.Tool{}, inFile(p.config, err)
+	}
+	labels := run.LabelsOf
+	run.LabelsOf = func(in agent.Invocation) agent.Labels {
+		of := labels(in)
+		of.Outside = files.Outside(in.Person.ID, "")
+		return of
+	}
+	return run, nil
+}
+
+// notes is what the tools of the diary need.
+func (p *program) notes() notes.Config { return notes.Config{Diary: p.diary} }
+
+// links are the connections to the MCP servers, which are not there yet.
+func (p *program) links() (*mcp.Servers, error) {
+	servers, err := p.config.Servers(p.dataDir)
+	if err != nil {
+		return nil, inFile(p.config, err)
+	}
+	return mcp.New(mcp.Config{
+		Servers: servers, Store: p.store, Log: p.log,
+		Tell: func(text string) { p.tellOwners(context.Background(), "", text) },
+		Offer: func(tools []agent.Tool) {
+			if err := p.agent.Offer(tools); err != nil {
+				p.log.Error("the tools of MCP servers cannot be offered", "error", err)
+			}
+		},
+	}), nil
+}
+
+// saved finds the whole of a long result.
+func (p *program) saved(ctx context.Context, session, id string) (text string, found bool, err error) {
+	err = p.store.View(ctx, func(tx memory.Tx) (err error) {
+		text, found, err = agent.Saved(tx, session, id)
+		return err
+	})
+	return text, found, err
+}
+
+// attached opens a file that somebody attached.
+func (p *program) attached(ctx context.Context, session, id string) (*agent.Content, error) {
+	return p.agent.OpenFile(ctx, session, id)
+}
+
+func (p *program) dirs() workspace.Dirs { return workspaces(p.config, p.dataDir) }
+
+func workspaces(c config.Config, dataDir string) workspace.Dirs {
+	return workspace.Dirs{Dir: c.WorkspaceDir(dataDir), Shared: c.Workspace.Scope == "shared"}
+}
