@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -561,23 +562,46 @@ func TestWhatFollowsFromGone(t *testing.T) {
 	})
 }
 
-// TestLettersAreBounded keeps the newest.
+// TestLettersAreBounded keeps the newest. Most of them are copies of the first, in the table as it lies on disk.
 func TestLettersAreBounded(t *testing.T) {
-	const most, more = 5000, 40
+	const most, copied, more = 5000, 4990, 40
 	store := openStore(t)
 	f := newFake()
 	f.home = annHome
 	f.fail = func(bot.Delivery, int) error { return &bot.SendError{Gone: true, Err: errors.New("no such place")} }
-	replies := make([]agent.Reply, most+more)
-	for i := range replies {
-		replies[i] = agent.Reply{Kind: agent.Final, Text: fmt.Sprint(i), Address: annHome}
+	send(t, store, agent.Reply{Kind: agent.Final, Text: "0", Address: annHome})
+	s := serve(t, store, bot.Config{}, f)
+	s.rest()
+	copyLetter(t, store, copied)
+	var replies []agent.Reply
+	for i := copied; i < most+more; i++ {
+		replies = append(replies, agent.Reply{Kind: agent.Final, Text: fmt.Sprint(i), Address: annHome})
 	}
 	send(t, store, replies...)
-	s := serve(t, store, bot.Config{}, f)
+	s.hub.Outgoing()
 	s.rest()
 	total, letters := deadLetters(t, store)
 	if total != most || letters[0].Text != fmt.Sprint(most+more-1) || letters[most-1].Text != fmt.Sprint(more) {
 		t.Errorf("%d letters, from %q to %q", total, letters[0].Text, letters[len(letters)-1].Text)
+	}
+}
+
+// copyLetter lets so many dead letters be there where there is one, each with its place in the row as its text.
+func copyLetter(t *testing.T, store memory.Store, letters int) {
+	t.Helper()
+	err := store.Update(context.Background(), func(tx memory.Tx) error {
+		_, all, err := bot.DeadLetters(tx, 1)
+		for i := 1; i < letters && err == nil; i++ {
+			all[0].Text = fmt.Sprint(i)
+			var data []byte
+			if data, err = json.Marshal(all[0]); err == nil {
+				err = tx.Table("dead_letter").Put(fmt.Sprintf("%018d", i+1), data)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

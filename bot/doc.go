@@ -6,10 +6,12 @@
 // noted as being sent, so that after a crash it is known to be in doubt, and said again only so that nobody takes it for
 // new (delivery.go); what cannot be said is kept as a [DeadLetter].
 //
-// Who is not let in is turned away and asked about (stranger.go), and nobody is heard without bounds (pace.go). Chat commands are
-// answered here (command.go), so is what people say of notify cards (feedback.go), what is remembered of them (diary.go), by which
-// accounts they are one person (link.go) and that they want to be forgotten (forget.go). Cards of the hub's own, for which no turn
-// waits, are requests (request.go). What a card says (card.go) and what a person sees of their own at a glance (overview.go) are made
+// Each kind of event goes its way from incoming.go: words, clicks (click.go), quotes (quote.go). Who is not let in is turned away
+// and asked about (stranger.go), and nobody is heard without bounds (pace.go). Chat commands are read in command.go and answered
+// here: those about cards in verdict.go and approvals.go, those about sessions in sessions.go, about heartbeats in heartbeat.go, for
+// owners in owner.go. So is what people say of notify cards (feedback.go), what is remembered of them (diary.go), by which accounts
+// they are one person (link.go) and that they want to be forgotten (forget.go). Cards of the hub's own, for which no turn waits, are
+// requests (request.go). What a card says (card.go) and what a person sees of their own at a glance (overview.go) are made
 // here, so that no platform shows another text than the others.
 //
 // [Lanes] and [Recent] are for adapters: what most of them need to take in what they hear in order, and to know it again. What an

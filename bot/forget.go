@@ -162,7 +162,7 @@ func (o Oblivion) remove(tx memory.Tx, of agent.Forgotten, notes *diary.Diary) (
 		r.traces.Kept += traces.Kept
 		r.traces.Letters += traces.Letters
 	}
-	for _, step := range []func(memory.Tx, *removal) error{o.schedule, o.letters, o.requests, o.codes} {
+	for _, step := range []func(memory.Tx, *removal) error{o.schedule, o.letters, o.requests, o.codes, o.kept, o.access} {
 		if err := step(tx, &r); err != nil {
 			return o, fmt.Errorf("forget %s: %w", o.Accounts[0], err)
 		}
@@ -210,23 +210,19 @@ func (o Oblivion) schedule(tx memory.Tx, r *removal) (err error) {
 			return err
 		}
 		r.attention += n
-		if r.told, err = addTo(r.told, tx, string(id)); err != nil {
+	}
+	for _, person := range append(accounts, o.Person) {
+		n, err := notify.Forget(tx, person)
+		if err != nil {
 			return err
 		}
-	}
-	if r.told, err = addTo(r.told, tx, o.Person); err != nil {
-		return err
+		r.told += n
 	}
 	if r.heartbeats, r.config, err = schedule.ForgetHeartbeats(tx, accounts...); err != nil {
 		return err
 	}
 	_, err = schedule.ForgetAccounts(tx, o.Person)
 	return err
-}
-
-func addTo(n int, tx memory.Tx, person string) (int, error) {
-	more, err := notify.Forget(tx, person)
-	return n + more, err
 }
 
 // letters removes the words of what could not be said to them, also in conversations of which no session is left.
@@ -270,8 +266,7 @@ func (o Oblivion) requests(tx memory.Tx, r *removal) error {
 	return err
 }
 
-// codes removes codes for linking and how often they tried some, what their files are called in which strangers' text may be, and
-// that an owner has let them in.
+// codes removes their codes for linking, and how often they tried some.
 func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 	for _, id := range o.Accounts {
 		if err := dropCodes(tx, id, time.Now()); err != nil {
@@ -282,12 +277,26 @@ func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// kept removes what adapters keep of them, and what their files are called in which strangers' text may be.
+func (o Oblivion) kept(tx memory.Tx, _ *removal) error {
+	for _, id := range o.Accounts {
 		if _, err := ForgetKept(tx, string(id)); err != nil {
 			return err
 		}
 		if _, err := workspace.ForgetOutside(tx, id); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// access removes that an owner has let them in, or that they wanted to be.
+func (o Oblivion) access(tx memory.Tx, _ *removal) error {
+	for _, id := range o.Accounts {
 		if err := errors.Join(tx.Table(tableGrants).Delete(string(id)), tx.Table(tableStrangers).Delete(string(id))); err != nil {
 			return err
 		}

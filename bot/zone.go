@@ -58,6 +58,15 @@ func (h *Hub) zone(ctx context.Context, e Event, rest string) (Admission, error)
 	return admission, err
 }
 
+// zoneOf is the zone that a person is in; UTC as long as it is not known.
+func zoneOf(p agent.Person) *time.Location {
+	zone, err := time.LoadLocation(p.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
 // keptZone begins the name under which it is kept that a person was asked for their zone.
 const keptZone = "zone "
 
