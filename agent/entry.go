@@ -273,20 +273,20 @@ func (toolCallEntry) kind() string   { return kindToolCall }
 func (progressEntry) kind() string   { return kindProgress }
 func (toolResultEntry) kind() string { return kindToolResult }
 func (toolRanEntry) kind() string    { return kindToolRan }
-func (e cardEntry) kind() string {
+func (k cardEntry) kind() string {
 	switch {
-	case e.Question:
+	case k.Question:
 		return kindQuestion
-	case e.Resumes:
+	case k.Resumes:
 		return kindOffer
 	}
 	return kindApproval
 }
-func (e decidedEntry) kind() string {
+func (d decidedEntry) kind() string {
 	switch {
-	case e.Question:
+	case d.Question:
 		return kindAnswered
-	case e.Resumes:
+	case d.Resumes:
 		return kindOffered
 	}
 	return kindDecided

@@ -101,9 +101,7 @@ type call struct {
 	result    string
 	done      bool
 	failed    bool
-	outside   bool            // by its labels, the result has outside text in it
-	private   bool            // or private data
-	origin    compact.Origin  // of what else the result has in it
+	origin    compact.Origin  // of what the result has in it
 	arguments json.RawMessage // checked; not journaled but for those on cards
 	rule      *Rule           // by which nobody is asked about it; not journaled before it begins
 	tool      *Tool

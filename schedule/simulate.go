@@ -193,7 +193,6 @@ type lane struct {
 	state    *Zone
 	then     *Zone // what was remembered when the past was recalled; nil once it was taken over
 	build    func(Heartbeat) (Condition, error)
-	tastes   map[string]Attention
 	recorded []Outcome // that are still to be told, oldest first
 }
 
