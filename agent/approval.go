@@ -18,29 +18,40 @@ func (a *actor) policy(c *call, arguments json.RawMessage) (Policy, error) {
 }
 
 func (ag *Agent) policyOf(tool *Tool, in Invocation) (Policy, error) {
-	policy, name := tool.Policy, tool.Name
-	if tool.Judge != nil {
-		of, as, err := tool.Judge(in)
-		if err != nil {
-			return "", err
-		}
-		policy = of
-		if as != "" {
-			name = as
-		}
-	}
-	judged := tool.Judge != nil
-	if set, ok := ag.Approve[name]; ok && !(judged && name == tool.Name) {
-		policy = set
-	} else if set, ok := ag.Approve[tool.Name]; ok {
-		// What the tool says of this very call cannot be loosened by what the config says of all its calls.
-		policy = stricter(policy, set)
+	policy, err := ag.judgedPolicy(tool, in)
+	if err != nil {
+		return "", err
 	}
 	if policy == "" {
 		policy = PolicyNo
 	}
 	if caution(tool, in) != "" {
 		policy = stricter(policy, PolicyAsk)
+	}
+	return policy, nil
+}
+
+// judgedPolicy is what the config and the tool say of a call.
+func (ag *Agent) judgedPolicy(tool *Tool, in Invocation) (Policy, error) {
+	set, isSet := ag.Approve[tool.Name]
+	if tool.Judge == nil {
+		if isSet {
+			return set, nil
+		}
+		return tool.Policy, nil
+	}
+	policy, as, err := tool.Judge(in)
+	if err != nil {
+		return "", err
+	}
+	if as != "" && as != tool.Name {
+		if ofThis, ok := ag.Approve[as]; ok {
+			return ofThis, nil
+		}
+	}
+	if isSet {
+		// What the tool says of this very call cannot be loosened by what the config says of all its calls.
+		policy = stricter(policy, set)
 	}
 	return policy, nil
 }
@@ -284,11 +295,10 @@ func (ag *Agent) MayDecide(w WaitingCard, by PersonID) bool {
 // decide takes a decision about a card of this session. The first one counts; the others are told what it was.
 func (a *actor) decide(l letter, k *card) error {
 	a.take(l)
-	d := l.Decision
 	switch {
 	case k == nil:
-		return a.refuse(l, "I do not know a card with the id "+d.Card+".")
-	case d.Verdict == Expire:
+		return a.refuse(l, "I do not know a card with the id "+l.Decision.Card+".")
+	case l.Decision.Verdict == Expire:
 		if k.verdict != "" {
 			return nil
 		}
@@ -298,42 +308,74 @@ func (a *actor) decide(l letter, k *card) error {
 		if err := a.close(k, decidedEntry{Verdict: Expire}); err != nil {
 			return err
 		}
-		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
-		return nil
+		return a.tellOutcome(l, k)
 	case k.verdict != "":
-		a.say(Reply{Kind: Notice, ID: d.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
-		return nil
+		return a.tellOutcome(l, k)
 	case !a.entitled(k.Asked, k.Policy, l.From.ID):
 		return a.refuseOthers(l, k)
-	case k.Resumes && (d.Verdict == Approve || d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceContinue)):
-		return a.continueTurn(l, k)
 	case k.Resumes:
-		return a.refuse(l, "This only asks whether to go on: answer with "+ChoiceContinue+", or say what else to do.")
-	case k.Unknown && (d.Verdict == Approve || d.Verdict == AnswerIt && chooses(d.Text, ChoiceAgain)):
-		d := decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name}
-		a.tellDecider(l, k, d)
-		return a.close(k, d)
-	case k.Unknown && (d.Verdict == Deny || d.Verdict == AnswerIt && chooses(d.Text, ChoiceLeave)):
-		d := decidedEntry{Verdict: Deny, By: l.From.ID, Name: l.From.Name, Text: d.Text}
-		a.tellDecider(l, k, d)
-		return a.close(k, d)
+		return a.decideOffer(l, k)
 	case k.Unknown:
-		return a.refuse(l, "This only asks whether to run it again: answer with "+ChoiceAgain+" or "+ChoiceLeave+", or say what else to do.")
+		return a.decideUnknown(l, k)
 	case k.Question:
-		if d.Verdict == Approve || d.Verdict == Always || d.Verdict == Edit {
-			return a.refuse(l, "That is a question; answer it in your own words.")
-		}
-		return a.answerQuestion(l, k, d.Text)
-	case d.Verdict == AnswerIt:
-		return a.refuse(l, "That is no question; approve it or deny it.")
-	case d.Verdict == Edit:
-		return a.edit(l, k)
-	case d.Verdict == Always:
-		return a.always(l, k)
+		return a.decideQuestion(l, k)
 	}
-	decided := decidedEntry{Verdict: d.Verdict, By: l.From.ID, Name: l.From.Name, Text: d.Text}
-	a.tellDecider(l, k, decided)
-	return a.close(k, decided)
+	return a.decideCall(l, k)
+}
+
+// tellOutcome tells who comes late what was decided about a card.
+func (a *actor) tellOutcome(l letter, k *card) error {
+	a.say(Reply{Kind: Notice, ID: k.Card, Address: l.Address, To: l.From.ID, Text: k.outcome(l.From.Zone)})
+	return nil
+}
+
+// decideOffer decides whether an ended turn goes on.
+func (a *actor) decideOffer(l letter, k *card) error {
+	switch d := l.Decision; {
+	case d.Verdict == Approve, d.Verdict == Deny, d.Verdict == AnswerIt && chooses(d.Text, ChoiceContinue):
+		return a.continueTurn(l, k)
+	}
+	return a.refuse(l, "This only asks whether to go on: answer with "+ChoiceContinue+", or say what else to do.")
+}
+
+// decideUnknown decides whether a call whose outcome is unknown is run again.
+func (a *actor) decideUnknown(l letter, k *card) error {
+	switch d := l.Decision; {
+	case d.Verdict == Approve, d.Verdict == AnswerIt && chooses(d.Text, ChoiceAgain):
+		return a.closeBy(l, k, decidedEntry{Verdict: Approve})
+	case d.Verdict == Deny, d.Verdict == AnswerIt && chooses(d.Text, ChoiceLeave):
+		return a.closeBy(l, k, decidedEntry{Verdict: Deny, Text: d.Text})
+	}
+	return a.refuse(l, "This only asks whether to run it again: answer with "+ChoiceAgain+" or "+ChoiceLeave+", or say what else to do.")
+}
+
+func (a *actor) decideQuestion(l letter, k *card) error {
+	switch l.Decision.Verdict {
+	case Approve, Always, Edit:
+		return a.refuse(l, "That is a question; answer it in your own words.")
+	}
+	return a.answerQuestion(l, k, l.Decision.Text)
+}
+
+// decideCall decides whether a call is run.
+func (a *actor) decideCall(l letter, k *card) error {
+	switch d := l.Decision; d.Verdict {
+	case AnswerIt:
+		return a.refuse(l, "That is no question; approve it or deny it.")
+	case Edit:
+		return a.edit(l, k)
+	case Always:
+		return a.always(l, k)
+	default:
+		return a.closeBy(l, k, decidedEntry{Verdict: d.Verdict, Text: d.Text})
+	}
+}
+
+// closeBy closes a card for the person who decided, and shows it to them as well.
+func (a *actor) closeBy(l letter, k *card, d decidedEntry) error {
+	d.By, d.Name = l.From.ID, l.From.Name
+	a.tellDecider(l, k, d)
+	return a.close(k, d)
 }
 
 // mark is what the places where a card stands are told of its decision.
@@ -409,22 +451,10 @@ func (a *actor) close(k *card, d decidedEntry) error {
 	if err := a.add(d); err != nil {
 		return err
 	}
-	id := k.Card
 	if k.Parked && d.Verdict == Approve {
 		a.owe()
 	}
-	a.also(func(tx memory.Tx) error {
-		if err := tx.Table(tableWaiting).Delete(id); err != nil {
-			return err
-		}
-		return tx.Due().Remove(timerKey(id))
-	})
-	for _, at := range a.showAt(k.cardEntry) {
-		mark := d.mark()
-		mark.Run, mark.Arguments, mark.Told, mark.Address = d.Run, nil, k.about(d), at
-		mark.Tainted = a.taints(k.Origin, k.Asked)
-		a.say(mark)
-	}
+	a.settleCard(k, d)
 	if k.Resumes {
 		return nil
 	}
@@ -445,6 +475,23 @@ func (a *actor) close(k *card, d decidedEntry) error {
 		return a.answer(c, expired(k), false)
 	}
 	return nil
+}
+
+// settleCard takes a card from those that wait, and marks it everywhere it stands.
+func (a *actor) settleCard(k *card, d decidedEntry) {
+	id := k.Card
+	a.also(func(tx memory.Tx) error {
+		if err := tx.Table(tableWaiting).Delete(id); err != nil {
+			return err
+		}
+		return tx.Due().Remove(timerKey(id))
+	})
+	for _, at := range a.showAt(k.cardEntry) {
+		mark := d.mark()
+		mark.Run, mark.Arguments, mark.Told, mark.Address = d.Run, nil, k.about(d), at
+		mark.Tainted = a.taints(k.Origin, k.Asked)
+		a.say(mark)
+	}
 }
 
 // chooses reports whether words are a choice.
@@ -530,12 +577,9 @@ func (a *actor) edit(l letter, k *card) error {
 	if policy != PolicyNo && !a.entitled(k.Asked, policy, l.From.ID) {
 		return a.refuse(l, "With these arguments it is not yours to decide; nothing was decided.")
 	}
-	d := decidedEntry{
-		Verdict: Edit, By: l.From.ID, Name: l.From.Name, Arguments: arguments, Digest: a.digest(tool.Tool, a.invocation(c, arguments)),
-		Diff: editDiff(k.Arguments, arguments),
-	}
-	a.tellDecider(l, k, d)
-	return a.close(k, d)
+	return a.closeBy(l, k, decidedEntry{
+		Verdict: Edit, Arguments: arguments, Digest: a.digest(tool.Tool, a.invocation(c, arguments)), Diff: editDiff(k.Arguments, arguments),
+	})
 }
 
 // editedBy tells the model, before a result, that a person changed the arguments.

@@ -85,16 +85,11 @@ func (a *actor) continues(l letter) bool {
 
 // continueTurn takes the decision about an offer: the ended turn goes on with a new allowance, or stays ended.
 func (a *actor) continueTurn(l letter, k *card) error {
-	d := decidedEntry{Verdict: Approve, By: l.From.ID, Name: l.From.Name}
 	if l.Decision.Verdict == Deny {
-		d.Verdict, d.Text = Deny, l.Decision.Text
-	}
-	a.tellDecider(l, k, d)
-	if d.Verdict == Deny {
-		return a.close(k, d)
+		return a.closeBy(l, k, decidedEntry{Verdict: Deny, Text: l.Decision.Text})
 	}
 	id := a.state.halted.id
-	if err := a.close(k, d); err != nil {
+	if err := a.closeBy(l, k, decidedEntry{Verdict: Approve}); err != nil {
 		return err
 	}
 	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Put(a.session, []byte(id)) })

@@ -158,9 +158,7 @@ func (a *actor) always(l letter, k *card) error {
 	}
 	key := ruleKey(k.Asked, k.Rule)
 	a.also(func(tx memory.Tx) error { return putRule(tx, key, rule) })
-	d := decidedEntry{Verdict: Always, By: l.From.ID, Name: l.From.Name, Rule: rule.ID, Until: rule.Until}
-	a.tellDecider(l, k, d)
-	return a.close(k, d)
+	return a.closeBy(l, k, decidedEntry{Verdict: Always, Rule: rule.ID, Until: rule.Until})
 }
 
 func ruleAt(tx memory.Tx, key string) (rule Rule, found bool, err error) {

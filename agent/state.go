@@ -120,90 +120,36 @@ func (s *state) apply(e entry, at time.Time) {
 		s.began, s.marked = at, at
 	}
 	t := s.turn
+	if t == nil {
+		t = &turn{} // what only says something of a turn that is not there changes nothing
+	}
 	switch e := e.(type) {
 	case *messageEntry:
-		s.cutOff()
-		// The first request stays in view whatever is left out.
-		mark := compact.Mark{Pinned: len(s.view) == 0, Begins: t == nil || t.steps == 0}
-		mark.Origin = e.Origin
-		s.sayMarked(model.Message{Role: model.User, Text: e.Text}, mark)
-		s.planned = false
-		if e.Provenance == Human && e.Origin.Outside == "" { // else the words are not all the person's
-			s.hears(e.From, e.Text)
-		}
-		if t != nil {
-			t.owed = append(t.owed, e.Owed...)
-			t.repeats, t.said, t.restarts = repeats{}, nil, 0
-		}
-		if !e.Mark.IsZero() {
-			s.marked = e.Mark
-		}
+		s.message(e)
 	case *notedEntry:
 		s.cutOff()
 		s.sayMarked(model.Message{Role: model.User, Text: e.words()}, compact.Mark{Origin: e.originOf()})
 	case *turnEntry:
 		s.beginTurn(e)
 	case *runEntry:
-		if t != nil {
-			t.run, t.runBegan, t.waiting = e.Run, at, false
-			t.runs++
-			if e.Why == whyRestart {
-				t.restarts++
-			}
-		}
+		t.beginRun(e, at)
 	case *modelAskedEntry:
-		if t != nil {
-			t.asked = e
-			if !e.Summary {
-				t.hidden, t.altered, t.said = nil, false, nil
-				s.append(e.Tail, e.Plan)
-				if e.Notes {
-					t.recalled = true
-					s.marksLast(compact.Origin{Private: true}) // notes of strangers' text are not among those that ride
-				}
-			}
-		}
-	case *steerEntry:
-		if t != nil {
-			t.owed = nil
-		}
+		s.asked(e)
+	case *modelRetryEntry:
+		t.retried(e)
+	case *modelFallbackEntry:
+		t.fellBack(e)
+	case *modelLostEntry:
+		t.lost(e)
 	case *modelCallEntry:
 		s.answered(e)
-	case *modelLostEntry:
-		if t != nil {
-			if e.Unknown {
-				t.uncount()
-			}
-			if !e.Unsent && (t.asked == nil || !t.asked.Summary) {
-				t.steps++
-			}
-			t.asked = nil
-			t.spent += e.Charge
-		}
-	case *modelFallbackEntry:
-		if t != nil {
-			t.fellBack(e)
-		}
-	case *modelRetryEntry:
-		if t != nil && e.Unknown {
-			t.uncount()
-			t.spent += e.Charge
-		}
+	case *steerEntry:
+		t.owed = nil
+	case *hookEntry:
+		t.hidden = append(t.hidden, e.Ruling.Hide...)
+		t.altered = t.altered || e.At == BeforeModel
 	case *toolCallEntry:
-		if t != nil && e.Effect != Read && !slices.Contains(t.acted, e.Tool) {
-			t.acted = append(t.acted, e.Tool)
-		}
-		if k := s.cards[e.Card]; k != nil {
-			k.begun, k.effect = true, e.Effect
-		} else if c := s.open(e.Call); c != nil {
-			if !c.begun {
-				t.toolCalls++
-			}
-			c.begun, c.effect, c.key = true, e.Effect, e.Key
-			if e.Arguments != "" {
-				s.rewrite(c, e.Arguments)
-			}
-		}
+		s.calling(e)
 	case *toolRanEntry:
 		if c := s.open(e.Call); c != nil {
 			c.ran = true
@@ -211,21 +157,9 @@ func (s *state) apply(e entry, at time.Time) {
 	case *toolResultEntry:
 		s.result(e)
 	case *cardEntry:
-		if e.Card == "" {
-			return // results without a card would be taken for its
-		}
-		k := &card{cardEntry: *e}
-		s.cards[e.Card] = k
-		if c := s.open(e.Call); c != nil {
-			c.card = k
-		}
+		s.cardAsked(e)
 	case *decidedEntry:
 		s.decided(e, at)
-	case *hookEntry:
-		if t != nil {
-			t.hidden = append(t.hidden, e.Ruling.Hide...)
-			t.altered = t.altered || e.At == BeforeModel
-		}
 	case *compactedEntry:
 		s.cutOff()
 		s.compacted(e)
@@ -233,6 +167,27 @@ func (s *state) apply(e entry, at time.Time) {
 		s.stopped(e, at)
 	case *checkpointEntry:
 		s.restore(e)
+	}
+}
+
+// message takes words into the view.
+func (s *state) message(e *messageEntry) {
+	s.cutOff()
+	t := s.turn
+	// The first request stays in view whatever is left out.
+	mark := compact.Mark{Pinned: len(s.view) == 0, Begins: t == nil || t.steps == 0}
+	mark.Origin = e.Origin
+	s.sayMarked(model.Message{Role: model.User, Text: e.Text}, mark)
+	s.planned = false
+	if e.Provenance == Human && e.Origin.Outside == "" { // else the words are not all the person's
+		s.hears(e.From, e.Text)
+	}
+	if t != nil {
+		t.owed = append(t.owed, e.Owed...)
+		t.repeats, t.said, t.restarts = repeats{}, nil, 0
+	}
+	if !e.Mark.IsZero() {
+		s.marked = e.Mark
 	}
 }
 
@@ -246,6 +201,51 @@ func (s *state) beginTurn(e *turnEntry) {
 	s.turns++
 	s.halted = nil
 	s.turn = &turn{id: e.Turn, provenance: e.Provenance, person: e.Person, address: e.Address, wake: e.Wake}
+}
+
+func (t *turn) beginRun(e *runEntry, at time.Time) {
+	t.run, t.runBegan, t.waiting = e.Run, at, false
+	t.runs++
+	if e.Why == whyRestart {
+		t.restarts++
+	}
+}
+
+// asked takes that the model is asked, and what its request has at the view's end.
+func (s *state) asked(e *modelAskedEntry) {
+	t := s.turn
+	if t == nil {
+		return
+	}
+	t.asked = e
+	if e.Summary {
+		return
+	}
+	t.hidden, t.altered, t.said = nil, false, nil
+	s.append(e.Tail, e.Plan)
+	if e.Notes {
+		t.recalled = true
+		s.marksLast(compact.Origin{Private: true}) // notes of strangers' text are not among those that ride
+	}
+}
+
+func (t *turn) retried(e *modelRetryEntry) {
+	if e.Unknown {
+		t.uncount()
+		t.spent += e.Charge
+	}
+}
+
+// lost takes that a model call has no answer.
+func (t *turn) lost(e *modelLostEntry) {
+	if e.Unknown {
+		t.uncount()
+	}
+	if !e.Unsent && (t.asked == nil || !t.asked.Summary) {
+		t.steps++
+	}
+	t.asked = nil
+	t.spent += e.Charge
 }
 
 // answered takes a model's answer: its words into the view, its calls into the batch.
@@ -304,27 +304,45 @@ func (t *turn) uncount() {
 	}
 }
 
-// result takes a call's result. When the batch has all of them they go into the view, in the order of the calls.
-func (s *state) result(e *toolResultEntry) {
+// calling takes that a call begins.
+func (s *state) calling(e *toolCallEntry) {
+	if t := s.turn; t != nil && e.Effect != Read && !slices.Contains(t.acted, e.Tool) {
+		t.acted = append(t.acted, e.Tool)
+	}
 	if k := s.cards[e.Card]; k != nil {
-		k.done = true
+		k.begun, k.effect = true, e.Effect
 		return
 	}
-	t := s.turn
 	c := s.open(e.Call)
 	if c == nil {
 		return
 	}
 	if !c.begun {
+		s.turn.toolCalls++
+	}
+	c.begun, c.effect, c.key = true, e.Effect, e.Key
+	if e.Arguments != "" {
+		s.rewrite(c, e.Arguments)
+	}
+}
+
+// result takes a call's result. When the batch has all of them they go into the view.
+func (s *state) result(e *toolResultEntry) {
+	if k := s.cards[e.Card]; k != nil {
+		k.done = true
+		return
+	}
+	c := s.open(e.Call)
+	if c == nil {
+		return
+	}
+	t := s.turn
+	if !c.begun {
 		t.toolCalls++ // answered in words instead of being run
 	}
 	c.done, c.result, c.failed, c.origin = true, e.Text, e.Failed, e.Origin
 	if e.Ends {
-		ran := json.RawMessage(c.Arguments)
-		if c.card != nil {
-			ran = c.card.Arguments // a person may have edited them
-		}
-		t.ended = &answer{text: e.Text, data: ran}
+		t.ended = &answer{text: e.Text, data: c.shown()}
 	}
 	if e.Broken {
 		t.broken = fmt.Sprintf("%s failed for good: %s", e.Tool, oneLine(e.Text))
@@ -335,12 +353,22 @@ func (s *state) result(e *toolResultEntry) {
 	if e.Tool == notifyTool && !e.Failed {
 		s.told, s.toldOrigin = noticeOf(c.Arguments), s.origin
 	}
-	for _, c := range t.batch {
-		if !c.done {
-			return
-		}
+	if t.next() == nil {
+		s.endBatch()
 	}
-	failures := 0
+}
+
+// shown is the arguments as the model wrote them or, on a card, as a person may have edited them.
+func (c *call) shown() json.RawMessage {
+	if c.card != nil {
+		return c.card.Arguments
+	}
+	return json.RawMessage(c.Arguments)
+}
+
+// endBatch puts the results of the batch into the view, in the order of the calls.
+func (s *state) endBatch() {
+	t, failures := s.turn, 0
 	s.planned = false
 	for _, c := range t.batch {
 		s.sayMarked(model.Message{Role: model.ToolRole, CallID: c.ID, Text: c.result}, compact.Mark{
@@ -358,6 +386,18 @@ func (s *state) result(e *toolResultEntry) {
 		t.failures = 0
 	}
 	t.batch = nil
+}
+
+// cardAsked takes a question to a person.
+func (s *state) cardAsked(e *cardEntry) {
+	if e.Card == "" {
+		return // results without a card would be taken for its
+	}
+	k := &card{cardEntry: *e}
+	s.cards[e.Card] = k
+	if c := s.open(e.Call); c != nil {
+		c.card = k
+	}
 }
 
 func (s *state) decided(e *decidedEntry, at time.Time) {
@@ -419,61 +459,6 @@ func (s *state) cutOff() {
 		s.sayMarked(model.Message{Role: model.ToolRole, CallID: c.ID, Text: text}, compact.Mark{Origin: c.origin})
 	}
 	s.turn.batch = nil
-}
-
-// rewrite puts other arguments into a call of the newest answer, which has not been sent back yet.
-func (s *state) rewrite(c *call, arguments string) {
-	c.Arguments = arguments
-	answer := &s.view[len(s.view)-1]
-	answer.Calls = slices.Clone(answer.Calls)
-	for i := range answer.Calls {
-		if answer.Calls[i].ID == c.ID {
-			answer.Calls[i].Arguments = arguments
-		}
-	}
-}
-
-// say adds a message to the view.
-func (s *state) say(m model.Message) {
-	s.sayMarked(m, compact.Mark{})
-}
-
-// sayUser adds words that nobody said but that the model must take up.
-func (s *state) sayUser(text string) {
-	s.say(model.Message{Role: model.User, Text: text})
-}
-
-// sayMarked is say with what compaction must know of the message.
-func (s *state) sayMarked(m model.Message, mark compact.Mark) {
-	s.view = append(s.view, m)
-	s.marks = append(s.marks, mark)
-	s.origin = s.origin.With(mark.Origin)
-	s.bytes += weigh(m)
-}
-
-// append puts words at the end of the view's last message, which has not been sent yet; plan says that the plan is among
-// them.
-func (s *state) append(tail string, plan bool) {
-	if tail == "" || len(s.view) == 0 {
-		return
-	}
-	last := &s.view[len(s.view)-1]
-	last.Text = strings.TrimRight(last.Text, "\n") + "\n\n" + tail
-	s.bytes += len(tail) + 2
-	s.planned = s.planned || plan
-	if plan {
-		s.marksLast(s.planOrigin)
-	}
-}
-
-// marksLast notes that something of an origin was put at the end of the view's last message.
-func (s *state) marksLast(o compact.Origin) {
-	if len(s.marks) == 0 {
-		return
-	}
-	last := &s.marks[len(s.marks)-1]
-	last.Origin = last.Origin.With(o)
-	s.origin = s.origin.With(o)
 }
 
 // open finds a call of the batch that has no result.
