@@ -67,48 +67,23 @@ func (c *Clock) take(ctx context.Context, t *tick) verdict {
 // act wakes those who are to hear of what was found, as far as they may be spoken to.
 func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 	t.spread = t.spreadOver(c.config.Jitter)
-	wake, reason := t.judge(f, c.wall())
-	people := t.people
-	switch {
-	case wake && t.held && !t.owesAll():
-		wake = false // the others wait for their turn
-	case wake:
-		t.before.open(t.heartbeat.Condition, f, t.at, t.retry)
-		people = slices.DeleteFunc(slices.Clone(people), t.before.isDone)
-	case t.owes(f, c.wall()):
-		people = t.owed()
-	default:
-		people = nil
-	}
+	people, wake, reason := t.toHear(f, c.wall())
 	if len(people) == 0 && !wake {
-		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
+		return asleep(f, reason)
 	}
 	if why := c.refusal(); why != "" {
-		reason := clip("nobody was woken, since the model refuses to answer: "+why, maxReason)
-		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
+		return asleep(f, clip("nobody was woken, since the model refuses to answer: "+why, maxReason))
 	}
 	free, back, err := c.free(ctx, t, people)
 	switch {
 	case err != nil:
 		return verdict{word: Failed, reason: unreadable}
 	case len(free)+len(back) == 0 && len(people) > 0:
-		reason := clip(strings.Join(people, ", ")+" cannot be reached", maxReason)
-		return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
+		return asleep(f, clip(strings.Join(people, ", ")+" cannot be reached", maxReason))
 	case len(free) == 0 && len(back) > 0:
-		v := t.passOver(back)
-		v.digested(t, back, f)
-		owe := v.change
-		v.change = func(z *Zone, _ []string) []string {
-			if owe != nil {
-				owe(z, nil)
-			}
-			if wake && len(v.withheld) > 0 && !t.heartbeat.Condition.Always() {
-				z.keepEpisode(t.before)
-			}
-			return z.slept(f)
-		}
-		return v
-	case wake:
+		return t.holdBack(back, f, wake)
+	}
+	if wake {
 		if err := c.openEpisode(ctx, t); err != nil {
 			c.config.Log.Error("open an episode", "heartbeat", t.heartbeat.Name, "error", err)
 			return verdict{word: Failed, reason: "nobody was woken: what was found could not be stored"}
@@ -119,6 +94,44 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 	c.seeOwn(ctx, t, &r)
 	v := t.sumUp(r)
 	v.digested(t, back, f)
+	return v
+}
+
+// toHear are the people who are to hear of what was found, and whether it is the tick that wakes them; otherwise they are owed it
+// since an earlier one, or reason says why nobody is woken.
+func (t *tick) toHear(f Finding, now time.Time) (people []string, wake bool, reason string) {
+	wake, reason = t.judge(f, now)
+	switch {
+	case wake && t.held && !t.owesAll():
+		return t.people, false, reason // the others wait for their turn
+	case wake:
+		t.before.open(t.heartbeat.Condition, f, t.at, t.retry)
+		return slices.DeleteFunc(slices.Clone(t.people), t.before.isDone), true, ""
+	case t.owes(f, now):
+		return t.owed(), false, reason
+	}
+	return nil, false, reason
+}
+
+// asleep is the verdict of a tick that wakes nobody.
+func asleep(f Finding, reason string) verdict {
+	return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
+}
+
+// holdBack is the verdict of a tick all of whose people are held back, though it would have woken them or owes them.
+func (t *tick) holdBack(back []held, f Finding, wake bool) verdict {
+	v := t.passOver(back)
+	v.digested(t, back, f)
+	owe := v.change
+	v.change = func(z *Zone, _ []string) []string {
+		if owe != nil {
+			owe(z, nil)
+		}
+		if wake && len(v.withheld) > 0 && !t.heartbeat.Condition.Always() {
+			z.keepEpisode(t.before)
+		}
+		return z.slept(f)
+	}
 	return v
 }
 
