@@ -2,7 +2,7 @@
 // words.
 //
 // A session is one conversation and has one journal, the only record. A session with something to do has one actor,
-// a goroutine that owns all of its state, which is the journal folded (state.go). The actor takes the session's mail,
+// a goroutine that owns all of its state, which is the journal folded (state.go); of that a model reads the view (view.go). The actor takes the session's mail,
 // and runs the turn that it begins step by step (run.go): mail, limits, the model, then the calls that the model asked
 // for (batch.go). Whatever must wait for a person ends the run; the person's decision comes as mail and begins the next.
 // Who is asked about a call is decided in approval.go; what a person has allowed from then on are rules (rule.go). What text

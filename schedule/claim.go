@@ -25,22 +25,6 @@ type dueRow struct {
 	people     map[string][]string // by zone
 }
 
-// tick is a claimed tick of a heartbeat for the people of one zone. One goroutine owns it.
-type tick struct {
-	key       string // of the heartbeat's due row for the zone
-	heartbeat Heartbeat
-	zone      string
-	people    []string
-	size      int           // how many people the heartbeat has in the zone
-	at        time.Time     // the instant for which it is due
-	retry     bool          // brings a failed run back
-	held      bool          // brings back what a snooze held back
-	asked     bool          // wakes people because they asked for it
-	late      bool          // makes up for a missed tick
-	before    Zone          // what was remembered when it was claimed
-	spread    time.Duration // the time over which its people are woken
-}
-
 // claimed is what one claiming transaction brought.
 type claimed struct {
 	ticks []*tick

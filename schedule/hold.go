@@ -235,24 +235,8 @@ func (t *tick) owing(back []held) (people []string) {
 	return people
 }
 
-// owe notes people who were held back.
-func (z *Zone) owe(people []string) {
-	for _, person := range people {
-		if !slices.Contains(z.Owed, person) {
-			z.Owed = append(z.Owed, person)
-		}
-	}
-}
-
 func without(people, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(people), func(person string) bool { return slices.Contains(others, person) })
-}
-
-// caughtUp notes that those who were owed something have heard of it. For the others nothing has changed.
-func (z *Zone) caughtUp(people []string) []string {
-	said := z.wentWell()
-	z.Retry, z.Owed = time.Time{}, without(z.Owed, people)
-	return said
 }
 
 // noteWoken notes of each person whose run ended well when they were woken, and gives those to whom a run would have said
@@ -281,4 +265,21 @@ func (t *tick) noteWoken(tx memory.Tx, v verdict, now time.Time) (silenced []str
 		}
 	}
 	return silenced, first, nil
+}
+
+// holdBack is the verdict of a tick all of whose people are held back, though it would have woken them or owes them.
+func (t *tick) holdBack(back []held, f Finding, wake bool) verdict {
+	v := t.passOver(back)
+	v.digested(t, back, f)
+	owe := v.change
+	v.change = func(z *Zone, _ []string) []string {
+		if owe != nil {
+			owe(z, nil)
+		}
+		if wake && len(v.withheld) > 0 && !t.heartbeat.Condition.Always() {
+			z.keepEpisode(t.before)
+		}
+		return z.slept(f)
+	}
+	return v
 }

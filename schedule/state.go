@@ -3,7 +3,6 @@ package schedule
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"nudge/memory"
@@ -56,42 +55,7 @@ type State struct {
 	Zones    map[string]*Zone `json:"zones,omitempty"` // by the name of each zone that has a due row
 }
 
-// Zone is what is remembered of a heartbeat for the people of one time zone.
-type Zone struct {
-	True     bool      `json:"true,omitempty"`    // the condition was true when it last woke, and has not been false since
-	Digest   string    `json:"digest,omitempty"`  // the [Finding.State] that was kept
-	Episode  string    `json:"episode,omitempty"` // the newest stretch in which the condition was true
-	Pending  bool      `json:"pending,omitempty"` // the runs of the episode have not all ended well
-	Found    string    `json:"found,omitempty"`   // the [Finding.State] that a pending episode is about
-	Done     []string  `json:"done,omitempty"`    // the people whose runs of a pending episode ended well
-	LastWake time.Time `json:"last_wake,omitzero"`
-	Woke     int       `json:"woke,omitempty"`     // ticks that woke and ended well
-	Errors   int       `json:"errors,omitempty"`   // checks that failed in a row
-	Failures int       `json:"failures,omitempty"` // woken runs that failed in a row
-	Retry    time.Time `json:"retry,omitzero"`     // not to be woken before, after a failed run
-	Held     time.Time `json:"held,omitzero"`      // when somebody's snooze ends for which a tick was passed over
-	Owed     []string  `json:"owed,omitempty"`     // people held back while others were woken, who have that still to come
-	Asked    []string  `json:"asked,omitempty"`    // people who asked for a tick at once
-	Alarmed  bool      `json:"alarmed,omitempty"`  // the owners were told of failing checks
-	Warned   bool      `json:"warned,omitempty"`   // the owners were told of failing runs
-	Claim    time.Time `json:"claim,omitzero"`     // the tick that was begun and has no outcome yet
-	Over     bool      `json:"over,omitempty"`     // has no further tick of its own
-}
-
-// afresh is a zone whose condition was replaced. What is true of the ticks, not of the condition, stays.
-func (z *Zone) afresh() *Zone {
-	return &Zone{Woke: z.Woke, Claim: z.Claim}
-}
-
 func heartbeatKey(name, zone string) string { return "heartbeat/" + name + "/" + zone }
-
-// again is when a tick comes out of its turn: to bring a failed run back, or what a snooze held back. Zero for never.
-func (z *Zone) again() time.Time {
-	if z.Held.IsZero() || !z.Retry.IsZero() && z.Retry.Before(z.Held) {
-		return z.Retry
-	}
-	return z.Held
-}
 
 // retryKey is of the row for a tick that comes out of its turn.
 func retryKey(name, zone string) string { return "heartbeat-retry/" + name + "/" + zone }
@@ -190,5 +154,3 @@ func (s *State) overReason(h Heartbeat) string {
 	}
 	return "no date is left"
 }
-
-func (z *Zone) isDone(person string) bool { return slices.Contains(z.Done, person) }

@@ -15,27 +15,23 @@ import (
 	"nudge/memory"
 )
 
-const (
-	alarmAfter   = 3 // failures in a row
-	firstBackoff = time.Minute
-	maxBackoff   = time.Hour
-	maxReason    = 300 // bytes
-)
+// maxReason is how many bytes a verdict's reason has at most.
+const maxReason = 300
 
-// verdict is what became of a tick.
-type verdict struct {
-	word   string
-	reason string
-	used   Ended     // the sum over all woken runs
-	runs   []run     // of those who were woken
-	wakes  bool      // somebody was woken
-	well   []string  // whose runs ended well
-	held   time.Time // when the first snooze ends for which somebody was passed over; zero when none was
-	// withheld is what the digests of people who were held back shall tell.
-	withheld []withholding
-	// change changes what is remembered and gives what the owners must hear; it may be nil. silenced are those of well who
-	// were not told what they should have been.
-	change func(z *Zone, silenced []string) []string
+// tick is a claimed tick of a heartbeat for the people of one zone. One goroutine owns it.
+type tick struct {
+	key       string // of the heartbeat's due row for the zone
+	heartbeat Heartbeat
+	zone      string
+	people    []string
+	size      int           // how many people the heartbeat has in the zone
+	at        time.Time     // the instant for which it is due
+	retry     bool          // brings a failed run back
+	held      bool          // brings back what a snooze held back
+	asked     bool          // wakes people because they asked for it
+	late      bool          // makes up for a missed tick
+	before    Zone          // what was remembered when it was claimed
+	spread    time.Duration // the time over which its people are woken
 }
 
 // take decides whom the tick may wake, checks its condition and wakes.
@@ -111,28 +107,6 @@ func (t *tick) toHear(f Finding, now time.Time) (people []string, wake bool, rea
 		return t.owed(), false, reason
 	}
 	return nil, false, reason
-}
-
-// asleep is the verdict of a tick that wakes nobody.
-func asleep(f Finding, reason string) verdict {
-	return verdict{word: Slept, reason: reason, change: func(z *Zone, _ []string) []string { return z.slept(f) }}
-}
-
-// holdBack is the verdict of a tick all of whose people are held back, though it would have woken them or owes them.
-func (t *tick) holdBack(back []held, f Finding, wake bool) verdict {
-	v := t.passOver(back)
-	v.digested(t, back, f)
-	owe := v.change
-	v.change = func(z *Zone, _ []string) []string {
-		if owe != nil {
-			owe(z, nil)
-		}
-		if wake && len(v.withheld) > 0 && !t.heartbeat.Condition.Always() {
-			z.keepEpisode(t.before)
-		}
-		return z.slept(f)
-	}
-	return v
 }
 
 // seeOwn looks again at what is watched after runs that changed something: what they did themselves is no reason to wake
@@ -215,45 +189,6 @@ func (t *tick) judge(f Finding, now time.Time) (wake bool, reason string) {
 	return true, ""
 }
 
-// slept notes a look that wakes nobody.
-func (z *Zone) slept(f Finding) []string {
-	said := z.checkWorked()
-	if !f.True {
-		if f.State != "" {
-			z.Digest = f.State
-		} else {
-			z.Owed = nil
-		}
-		z.True, z.Failures, z.Warned = false, 0, false
-		z.close()
-	}
-	return said
-}
-
-// close ends what was pending.
-func (z *Zone) close() {
-	z.Pending, z.Found, z.Done, z.Retry = false, "", nil, time.Time{}
-}
-
-// checkFailed leaves the state as it is: a check that failed is neither true nor false.
-func (z *Zone) checkFailed(reason string) []string {
-	z.Errors++
-	if z.Errors < alarmAfter || z.Alarmed {
-		return nil
-	}
-	z.Alarmed = true
-	return []string{fmt.Sprintf("its check failed %d times in a row: %s", z.Errors, reason)}
-}
-
-func (z *Zone) checkWorked() []string {
-	z.Errors = 0
-	if !z.Alarmed {
-		return nil
-	}
-	z.Alarmed = false
-	return []string{"its check works again"}
-}
-
 // openEpisode notes the stretch in which the condition is true before anybody hears of it, so that a program that
 // stopped goes on in the same one.
 func (c *Clock) openEpisode(ctx context.Context, t *tick) error {
@@ -273,27 +208,6 @@ func (c *Clock) openEpisode(ctx context.Context, t *tick) error {
 		zone.Episode, zone.Pending, zone.Found, zone.Done = t.before.Episode, true, t.before.Found, t.before.Done
 		return state.save(tx, t.heartbeat.Name)
 	})
-}
-
-// open chooses the episode: a pending one goes on unless it is about something else.
-func (z *Zone) open(spec Spec, f Finding, at time.Time, retry bool) {
-	goesOn := z.Pending && z.Found == f.State
-	if spec.Always() {
-		goesOn = z.Pending && retry
-	}
-	switch {
-	case goesOn:
-	case z.True && f.State == "" && !spec.Always():
-		z.Done = nil
-	default:
-		z.Episode, z.Done = at.Format(time.RFC3339Nano), nil
-	}
-	z.Pending, z.Found = true, f.State
-}
-
-// keepEpisode lets the episode that was opened go on, though nobody was woken: what the digest tells of it is not told again.
-func (z *Zone) keepEpisode(opened Zone) {
-	z.Episode, z.Pending, z.Found = opened.Episode, opened.Pending, opened.Found
 }
 
 // run is how one person's run ended.
@@ -344,252 +258,6 @@ func (c *Clock) wake(ctx context.Context, waking Waking) (ended Ended) {
 		ended.OK, ended.Reason = false, err.Error()
 	}
 	return ended
-}
-
-// round is what a tick did once it was known whom to wake.
-type round struct {
-	finding Finding
-	runs    []run
-	back    []held // were held back
-	owed    bool   // those were woken who were owed something, and the condition's state is not moved on
-	own     bool   // the finding's state holds what the runs changed themselves
-	refused string // what the owners must hear of a run that the model refused
-	stopped bool   // the program was
-	at      time.Time
-}
-
-// sumUp makes one verdict of all runs.
-func (t *tick) sumUp(r round) verdict {
-	v := verdict{word: Woke, wakes: true, held: firstSnooze(r.back)}
-	v.runs = r.runs
-	for _, run := range r.runs {
-		v.used.ModelCalls += run.ended.ModelCalls
-		v.used.TokensIn += run.ended.TokensIn
-		v.used.TokensOut += run.ended.TokensOut
-		v.used.CostUSD += run.ended.CostUSD
-		if run.ended.OK {
-			v.well = append(v.well, run.person)
-		} else if v.reason == "" {
-			v.reason = clip(fmt.Sprintf("the run for %s: %s", run.person, run.ended.Reason), maxReason)
-		}
-	}
-	switch {
-	case len(v.well) == len(r.runs):
-		v.reason = t.wokeReason(v.well, r)
-		v.change = func(z *Zone, silenced []string) []string { return t.allWell(z, r, v.well, silenced) }
-	case r.stopped:
-		v.word = Unknown
-		v.reason = clip("the program was stopped: "+v.reason, maxReason)
-		v.change = func(z *Zone, silenced []string) []string {
-			z.heard(without(v.well, silenced))
-			return z.checkWorked()
-		}
-	default:
-		v.word = Failed
-		v.change = func(z *Zone, silenced []string) []string {
-			z.heard(without(v.well, silenced))
-			if slices.ContainsFunc(r.runs, func(r run) bool { return r.ended.Refused }) {
-				return z.refused(r.refused)
-			}
-			return z.runFailed(v.reason, r.at)
-		}
-	}
-	return v
-}
-
-func (t *tick) wokeReason(well []string, r round) string {
-	reason := "woke " + strings.Join(well, ", ")
-	switch {
-	case r.owed:
-		reason = "the condition was still true: woke " + strings.Join(well, ", ") + ", who had been held back"
-	case !t.heartbeat.Condition.Always():
-		reason = "the condition was true: " + reason
-	}
-	if len(r.back) > 0 {
-		reason += "; " + t.inWords(r.back)
-	}
-	if r.own {
-		reason += "; what was changed meanwhile counts as seen"
-	}
-	return clip(reason, maxReason)
-}
-
-// allWell notes that all runs ended well. If none of them told its person what it should have, nothing is moved on.
-func (t *tick) allWell(z *Zone, r round, well, silenced []string) []string {
-	switch {
-	case r.owed:
-		return z.caughtUp(without(well, silenced))
-	case len(silenced) > 0 && len(silenced) == len(well):
-		if t.heartbeat.Condition.Always() {
-			z.owe(silenced)
-		}
-		return z.wentWell()
-	}
-	return z.endedWell(r.finding, append(t.owing(r.back), silenced...), r.at)
-}
-
-// wentWell notes that neither the check nor a run failed.
-func (z *Zone) wentWell() []string {
-	said := z.checkWorked()
-	if z.Warned {
-		said = append(said, "its runs end well again")
-	}
-	z.Failures, z.Warned = 0, false
-	return said
-}
-
-func (z *Zone) endedWell(f Finding, owed []string, now time.Time) []string {
-	said := z.wentWell()
-	z.True, z.Digest = f.State == "", f.State
-	z.LastWake = now.UTC()
-	z.Woke++
-	z.close()
-	z.Owed = owed
-	return said
-}
-
-// heard notes whose runs ended well of those that did not all do so.
-func (z *Zone) heard(people []string) {
-	z.Done = append(z.Done, people...)
-	z.Owed = without(z.Owed, people)
-}
-
-func (z *Zone) runFailed(reason string, now time.Time) []string {
-	said := z.checkWorked()
-	z.Failures++
-	z.Retry = now.Add(backoff(z.Failures)).UTC()
-	if z.Failures >= alarmAfter && !z.Warned {
-		z.Warned = true
-		said = append(said, fmt.Sprintf("the runs that it wakes failed %d times in a row: %s", z.Failures, reason))
-	}
-	return said
-}
-
-// refused notes a run that the model refused. It is not for the heartbeat to back off: nobody is woken until that is mended.
-func (z *Zone) refused(tell string) []string {
-	said := z.checkWorked()
-	if tell != "" {
-		said = append(said, tell)
-	}
-	return said
-}
-
-// backoff is how long to wait after so many failed runs in a row.
-func backoff(failures int) time.Duration {
-	wait := firstBackoff
-	for range failures - 1 {
-		if wait *= 2; wait >= maxBackoff {
-			return maxBackoff
-		}
-	}
-	return wait
-}
-
-// finish records the tick's outcome, though ctx may have ended, and tells the owners what they must hear.
-func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
-	ctx = context.WithoutCancel(ctx)
-	var said []string
-	err := c.config.Store.Update(ctx, func(tx memory.Tx) (err error) {
-		if said, err = t.settle(tx, v, c.wall()); err != nil {
-			return err
-		}
-		return c.noteWithheld(tx, v)
-	})
-	if err != nil {
-		// The claim stays in the store, and the next tick records this one as unknown.
-		c.config.Log.Error("record the outcome of a tick", "heartbeat", t.heartbeat.Name, "outcome", v.word, "error", err)
-		return
-	}
-	c.config.Log.Debug("tick", "heartbeat", t.heartbeat.Name, "zone", t.zone, "outcome", v.word, "reason", v.reason)
-	if v.word == Failed || v.wakes || len(v.withheld) > 0 {
-		c.Look() // a row to try again may stand before all others
-	}
-	for _, text := range said {
-		if c.config.Alarm == nil {
-			continue
-		}
-		text = fmt.Sprintf("heartbeat %q: %s", t.heartbeat.Name, text)
-		_ = protect(c.config.Log, "the alarm", func() error { c.config.Alarm(ctx, t.heartbeat.Name, text); return nil })
-	}
-}
-
-// settle writes what became of the tick. A heartbeat that was removed or whose zone was taken away in the meantime
-// gets no more than its outcome, if that.
-func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, err error) {
-	name := t.heartbeat.Name
-	h, found, err := find(tx, name)
-	if err != nil || !found {
-		return nil, err
-	}
-	state, err := loadState(tx, name)
-	if err != nil {
-		return nil, err
-	}
-	silenced, until, err := t.noteWoken(tx, v, now)
-	if err != nil {
-		return nil, err
-	}
-	if len(silenced) > 0 {
-		v.held = earlier(v.held, until)
-		v.reason = clip(v.reason+"; nothing was said to "+strings.Join(silenced, ", ")+", who had snoozed", maxReason)
-	}
-	if err := v.unreached(tx); err != nil {
-		return nil, err
-	}
-	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}); err != nil {
-		return nil, err
-	}
-	state.Counters.add(v)
-	if err := noteUse(tx, name, v.runs); err != nil {
-		return nil, fmt.Errorf("note what the runs of heartbeat %s used: %w", name, err)
-	}
-	if zone := state.Zones[t.zone]; zone != nil && zone.Claim.Equal(t.at) {
-		if said, err = t.settleZone(tx, h, state, zone, v, silenced); err != nil {
-			return nil, fmt.Errorf("settle a tick of heartbeat %s: %w", name, err)
-		}
-	}
-	return said, state.save(tx, name)
-}
-
-func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict, silenced []string) (said []string, err error) {
-	zone.Claim = time.Time{}
-	before := zone.again()
-	if h.Condition.same(t.heartbeat.Condition) {
-		if v.change != nil {
-			said = v.change(zone, silenced)
-		}
-		zone.Held = earlier(zone.Held, v.held)
-	}
-	if h.MaxTicks > 0 && zone.Woke >= h.MaxTicks {
-		zone.Over = true
-		if err := tx.Due().Remove(heartbeatKey(h.Name, t.zone)); err != nil {
-			return nil, err
-		}
-	}
-	if state.finished() && h.resting() == "" {
-		h.Ended = state.overReason(h)
-		if err := h.put(tx); err != nil {
-			return nil, err
-		}
-	}
-	row, again := retryKey(h.Name, t.zone), zone.again()
-	switch {
-	case again.After(t.at) && h.resting() == "":
-		return said, tx.Due().Put(memory.DueRow{Key: row, At: again})
-	case again.IsZero() && !before.IsZero():
-		return said, tx.Due().Remove(row)
-	}
-	return said, nil
-}
-
-func (c *Counters) add(v verdict) {
-	if v.wakes {
-		c.Wakes++
-	}
-	c.ModelCalls += v.used.ModelCalls
-	c.TokensIn += v.used.TokensIn
-	c.TokensOut += v.used.TokensOut
-	c.CostUSD += v.used.CostUSD
 }
 
 // clip makes a text valid UTF-8 of at most so many bytes.
