@@ -222,9 +222,36 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // list asks for the tools, keeps how they describe themselves, and offers those that may be.
 func (l *link) list(ctx context.Context, session *mcp.ClientSession) error {
-	listed := map[string]*mcp.Tool{}
-	faults := map[string]string{}
-	err := within(ctx, connectTime, func(ctx context.Context) error {
+	listed, faults, err := listTools(ctx, session)
+	if err != nil {
+		return err
+	}
+	changed, err := l.see(ctx, listed, faults)
+	if err != nil {
+		return fmt.Errorf("keep how its tools describe themselves: %w", err)
+	}
+	l.mu.Lock()
+	l.faults = faults
+	l.mu.Unlock()
+	for name, fault := range faults {
+		if slices.Contains(l.Tools, name) {
+			l.all.Log.Warn("a tool of an MCP server is not offered", "server", l.Name, "tool", name, "why", fault)
+		}
+	}
+	if err := l.readPins(ctx); err != nil {
+		return err
+	}
+	l.all.offer()
+	for _, name := range changed {
+		l.all.Tell(fmt.Sprintf("The tool %s of the MCP server %s describes itself anew, and is not offered until somebody agrees: `nudge mcp agree %s` shows what it says and asks.", name, l.Name, l.Name))
+	}
+	return nil
+}
+
+// listTools asks a server for its tools, by name. faults says of which it cannot be told which of two is meant.
+func listTools(ctx context.Context, session *mcp.ClientSession) (listed map[string]*mcp.Tool, faults map[string]string, err error) {
+	listed, faults = map[string]*mcp.Tool{}, map[string]string{}
+	err = within(ctx, connectTime, func(ctx context.Context) error {
 		count := 0
 		for tool, err := range session.Tools(ctx, nil) {
 			if err != nil {
@@ -240,10 +267,12 @@ func (l *link) list(ctx context.Context, session *mcp.ClientSession) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	var changed []string
+	return listed, faults, err
+}
+
+// see keeps how the tools that are wanted describe themselves, and gives those that do so anew. It adds to faults why one cannot
+// be offered.
+func (l *link) see(ctx context.Context, listed map[string]*mcp.Tool, faults map[string]string) (changed []string, err error) {
 	err = l.all.Store.Update(ctx, func(tx memory.Tx) error {
 		changed = nil
 		for _, name := range l.Tools {
@@ -268,25 +297,7 @@ func (l *link) list(ctx context.Context, session *mcp.ClientSession) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("keep how its tools describe themselves: %w", err)
-	}
-	l.mu.Lock()
-	l.faults = faults
-	l.mu.Unlock()
-	for name, fault := range faults {
-		if slices.Contains(l.Tools, name) {
-			l.all.Log.Warn("a tool of an MCP server is not offered", "server", l.Name, "tool", name, "why", fault)
-		}
-	}
-	if err := l.readPins(ctx); err != nil {
-		return err
-	}
-	l.all.offer()
-	for _, name := range changed {
-		l.all.Tell(fmt.Sprintf("The tool %s of the MCP server %s describes itself anew, and is not offered until somebody agrees: `nudge mcp agree %s` shows what it says and asks.", name, l.Name, l.Name))
-	}
-	return nil
+	return changed, err
 }
 
 func (l *link) readPins(ctx context.Context) error {
