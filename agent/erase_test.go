@@ -20,6 +20,7 @@ import (
 	"nudge/agent/model"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/memorytest"
 )
 
 // canary is in everything that is said and must go.
@@ -28,7 +29,7 @@ const canary = "canary-7421"
 // traces tells what a store still has of words once it is compacted; "" when nothing.
 func traces(t testing.TB, store memory.Store, words string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "copy.db")
+	path := filepath.Join(memorytest.Dir(t), "copy.db")
 	if _, err := store.(*bolt.Store).Backup(context.Background(), path, false, nil); err != nil {
 		t.Fatalf("copy the store: %v", err)
 	}

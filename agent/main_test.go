@@ -15,6 +15,7 @@ import (
 	"nudge/agent/model"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/memorytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,7 +78,7 @@ func (d *deeds) slow(name string, effect agent.Effect, takes time.Duration) agen
 
 func open(t testing.TB) memory.Store {
 	t.Helper()
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

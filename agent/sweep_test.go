@@ -57,7 +57,7 @@ func (p *performance) died(m mishap, at string) {
 func perform(t *testing.T, p program, spoil func(memory.Store) memory.Store, mishaps ...mishap) (done *performance) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		dir := quickDir(t)
+		dir := memorytest.Dir(t)
 		disk, err := bolt.Open(filepath.Join(dir, storeFile), bolt.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -87,17 +87,6 @@ func perform(t *testing.T, p program, spoil func(memory.Store) memory.Store, mis
 		}
 	})
 	return done
-}
-
-// quickDir is a folder that is no disk's, where there is one: it is the program that dies here, not the machine.
-func quickDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "nudge-sweep-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
 
 // remains is what a conversation leaves in the store.
@@ -645,7 +634,7 @@ const childVariable = "NUDGE_SWEEP_CHILD"
 // performInChildren plays a conversation in processes, of which the first is killed at a mishap.
 func performInChildren(t *testing.T, p program, m mishap) *performance {
 	t.Helper()
-	dir, done := t.TempDir(), newPerformance(p, nil)
+	dir, done := memorytest.Dir(t), newPerformance(p, nil)
 	for over := false; !over; {
 		life, err := json.Marshal(childLife{Dir: dir, Acts: p.acts, Priced: p.priced, Window: p.window, At: m.at, After: m.after})
 		if err != nil {

@@ -492,7 +492,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 
 func crashAt(t *testing.T, n int, after bool) {
 	r := newRig(t)
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "data"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "data"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
