@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -35,21 +36,23 @@ type Spec struct {
 	Cooldown time.Duration `json:"cooldown,omitempty"` // after a wake that ended well no other before this has passed
 	Timeout  time.Duration `json:"timeout,omitempty"`  // of one check; 0 means 10 s
 
-	Run    []string      `json:"run,omitempty"`    // command: the program and its arguments; no shell
-	URL    string        `json:"url,omitempty"`    // http
-	Select string        `json:"select,omitempty"` // http: a path into the JSON that is compared
-	Status int           `json:"status,omitempty"` // http: the status that is wanted
-	Path   string        `json:"path,omitempty"`   // file
-	Test   string        `json:"test,omitempty"`   // file: exists, missing, changed, grows, older_than
-	Age    time.Duration `json:"age,omitempty"`    // file: for older_than
-	Expr   string        `json:"expr,omitempty"`   // expr
-	After  time.Duration `json:"after,omitempty"`  // idle
-	Of     []Spec        `json:"of,omitempty"`     // all, any
+	Run        []string          `json:"run,omitempty"`        // command: the program and its arguments; no shell
+	Command    string            `json:"command,omitempty"`    // command: in place of Run the name of one that the config prepared
+	Parameters map[string]string `json:"parameters,omitempty"` // command: the values of that one's parameters
+	URL        string            `json:"url,omitempty"`        // http
+	Select     string            `json:"select,omitempty"`     // http: a path into the JSON that is compared
+	Status     int               `json:"status,omitempty"`     // http: the status that is wanted
+	Path       string            `json:"path,omitempty"`       // file
+	Test       string            `json:"test,omitempty"`       // file: exists, missing, changed, grows, older_than
+	Age        time.Duration     `json:"age,omitempty"`        // file: for older_than
+	Expr       string            `json:"expr,omitempty"`       // expr
+	After      time.Duration     `json:"after,omitempty"`      // idle
+	Of         []Spec            `json:"of,omitempty"`         // all, any
 }
 
 // kindKeys are the keys that each kind may have besides kind, on, cooldown and timeout.
 var kindKeys = map[string][]string{
-	"command":  {"run"},
+	"command":  {"run", "command", "parameters"},
 	"http":     {"url", "select", "status"},
 	"file":     {"path", "test", "age"},
 	"expr":     {"expr"},
@@ -108,11 +111,11 @@ func (s Spec) validate(key string, depth int) error {
 }
 
 // InWords is what must be so, as in "report.txt is there"; "" when it is always so. It is for those whom the heartbeat wakes:
-// of a program and of an address, which are the operator's, it tells no arguments.
+// of a program and of an address, which may be the operator's, it tells no arguments.
 func (s Spec) InWords() string {
 	switch s.Kind {
 	case "command":
-		return "a program says so"
+		return s.commandInWords()
 	case "http":
 		host := "a server"
 		if address, err := url.Parse(s.URL); err == nil {
@@ -144,6 +147,20 @@ func (s Spec) InWords() string {
 	return ""
 }
 
+func (s Spec) commandInWords() string {
+	if s.Command == "" {
+		return "a program says so"
+	}
+	var values []string
+	for _, name := range slices.Sorted(maps.Keys(s.Parameters)) {
+		values = append(values, fmt.Sprintf("%s %q", name, s.Parameters[name]))
+	}
+	if values == nil {
+		return "the command `" + s.Command + "` ends with 0"
+	}
+	return "the command `" + s.Command + "` with " + strings.Join(values, ", ") + " ends with 0"
+}
+
 func (s Spec) fileInWords() string {
 	switch s.Test {
 	case "missing":
@@ -161,9 +178,7 @@ func (s Spec) fileInWords() string {
 func (s Spec) validateKind(key string, depth int) error {
 	switch s.Kind {
 	case "command":
-		if len(s.Run) == 0 || s.Run[0] == "" {
-			return errors.New(key + ".run: is empty; it is the program and its arguments")
-		}
+		return s.validateCommand(key)
 	case "http":
 		if !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
 			return errors.New(key + ".url: must begin with http:// or https://")
@@ -183,6 +198,20 @@ func (s Spec) validateKind(key string, depth int) error {
 		}
 	case "all", "any":
 		return s.validateOf(key, depth)
+	}
+	return nil
+}
+
+func (s Spec) validateCommand(key string) error {
+	switch {
+	case s.Command != "" && s.Run != nil:
+		return errors.New(key + ".command: stands in place of run, so there cannot be both")
+	case s.Command != "":
+		return nil
+	case len(s.Run) == 0 || s.Run[0] == "":
+		return errors.New(key + ".run: is empty; it is the program and its arguments")
+	case s.Parameters != nil:
+		return errors.New(key + ".parameters: belongs to a command that the config prepared, not to run")
 	}
 	return nil
 }
@@ -223,7 +252,7 @@ func (s Spec) given() []string {
 		key string
 		set bool
 	}{
-		{"run", s.Run != nil}, {"url", s.URL != ""}, {"select", s.Select != ""}, {"status", s.Status != 0},
+		{"run", s.Run != nil}, {"command", s.Command != ""}, {"parameters", s.Parameters != nil}, {"url", s.URL != ""}, {"select", s.Select != ""}, {"status", s.Status != 0},
 		{"path", s.Path != ""}, {"test", s.Test != ""}, {"age", s.Age != 0}, {"expr", s.Expr != ""},
 		{"after", s.After != 0}, {"of", s.Of != nil},
 	} {

@@ -82,16 +82,18 @@ func TestSpecInWords(t *testing.T) {
 	file := Spec{Kind: "file", Path: "report.txt", Test: "exists"}
 	old := Spec{Kind: "file", Path: "backup.log", Test: "older_than", Age: 48 * time.Hour}
 	for want, spec := range map[string]Spec{
-		"":                                  {Kind: KindAlways},
-		"report.txt is there":               file,
-		"report.txt is not there":           {Kind: "file", Path: "report.txt", Test: "missing"},
-		"report.txt has grown":              {Kind: "file", Path: "report.txt", Test: "grows"},
-		"backup.log is older than 2 days":   old,
-		"a program says so":                 {Kind: "command", Run: []string{"test", "-e", "x"}},
-		"the answer of a.example changes":   {Kind: "http", URL: "https://a.example/x?key=1"},
-		"a.example answers with status 503": {Kind: "http", URL: "https://a.example/x?key=1", Status: 503},
-		"disk_full > 90":                    {Kind: "expr", Expr: "disk_full > 90"},
-		"you have said nothing for 7 days":  {Kind: "idle", After: 7 * 24 * time.Hour},
+		"":                                 {Kind: KindAlways},
+		"report.txt is there":              file,
+		"report.txt is not there":          {Kind: "file", Path: "report.txt", Test: "missing"},
+		"report.txt has grown":             {Kind: "file", Path: "report.txt", Test: "grows"},
+		"backup.log is older than 2 days":  old,
+		"a program says so":                {Kind: "command", Run: []string{"test", "-e", "x"}},
+		"the command `builds` ends with 0": {Kind: "command", Command: "builds"},
+		"the command `builds` with branch \"ma in\", depth \"2\" ends with 0": {Kind: "command", Command: "builds", Parameters: map[string]string{"depth": "2", "branch": "ma in"}},
+		"the answer of a.example changes":                                     {Kind: "http", URL: "https://a.example/x?key=1"},
+		"a.example answers with status 503":                                   {Kind: "http", URL: "https://a.example/x?key=1", Status: 503},
+		"disk_full > 90":                                                      {Kind: "expr", Expr: "disk_full > 90"},
+		"you have said nothing for 7 days":                                    {Kind: "idle", After: 7 * 24 * time.Hour},
 		"report.txt is there and (disk_full > 90 or backup.log is older than 2 days)": {Kind: "all", Of: []Spec{
 			file, {Kind: "any", Of: []Spec{{Kind: "expr", Expr: "disk_full > 90"}, old}},
 		}},

@@ -34,6 +34,7 @@ type program struct {
 	diary   *diary.Diary
 	clock   *schedule.Clock
 	gauges  *condition.Gauges
+	checks  checks
 	log     *slog.Logger
 	release func() error // gives up what only one process may have
 	secrets *secret.Redactor
@@ -109,6 +110,9 @@ func (p *program) wire() error {
 	p.diary = diary.New(diary.Config{Store: p.store, Embedder: p.parts.embedder, MinScore: p.config.Diary.MinScore, Log: p.log})
 	p.hub = p.newHub()
 	if p.gauges, err = condition.NewGauges(p.config.Measured(), p.dataDir); err != nil {
+		return err
+	}
+	if p.checks, err = newChecks(p.config); err != nil {
 		return err
 	}
 	if p.agent, err = p.newAgent(); err != nil {

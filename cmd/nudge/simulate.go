@@ -213,7 +213,11 @@ func (w *simulated) heartbeats(tx memory.Tx) ([]schedule.Heartbeat, error) {
 
 func (w *simulated) prepare() error {
 	gauges, err := condition.NewGauges(w.config.Measured(), w.dir)
-	w.env = condition.Env{Dir: w.dir, Gauges: gauges}.Once()
+	if err != nil {
+		return err
+	}
+	allowed, err := newChecks(w.config)
+	w.env = allowed.within(condition.Env{Dir: w.dir, Gauges: gauges}).Once()
 	return err
 }
 

@@ -36,7 +36,7 @@ func (p *program) tools() ([]agent.Tool, error) {
 		tools = append(tools, script.New(self))
 	}
 	return append(tools, heartbeat.Tools(heartbeat.Config{
-		Store: p.store, Budget: p.voice.Budget, Changed: p.rescheduled,
+		Store: p.store, Budget: p.voice.Budget, Changed: p.rescheduled, Checks: p.checks.told(p.condition),
 	})...), nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"nudge/agent"
@@ -13,14 +12,18 @@ import (
 // misled the model: those that read the data, those that read such texts, and those that send.
 func triangleFinding(c config.Config, dir string) finding {
 	const name = "tools"
-	p := &program{config: c, dataDir: dir}
+	made, err := newChecks(c)
+	if err != nil {
+		return judge(name, "", err)
+	}
+	p := &program{config: c, dataDir: dir, checks: made}
 	tools, err := p.tools()
 	if err != nil {
 		return judge(name, "", err)
 	}
 	var private, outside, out []string
 	add := func(tool string, l agent.Labels) {
-		if slices.Contains(c.Tools.Deny, tool) || len(c.Tools.Only) > 0 && !slices.Contains(c.Tools.Only, tool) {
+		if !offers(c, tool) {
 			return
 		}
 		for _, side := range []struct {

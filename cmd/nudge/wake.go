@@ -29,11 +29,11 @@ func (p *program) heartbeats(person agent.PersonID) ([]schedule.Heartbeat, error
 
 // condition builds the check of a heartbeat.
 func (p *program) condition(h schedule.Heartbeat) (schedule.Condition, error) {
-	return conditionOf(h, condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}, p.dirs())
+	return conditionOf(h, p.checks.within(condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}), p.dirs())
 }
 
 // conditionOf builds the check of a heartbeat in an environment of the operator's. One that was made in a conversation sees
-// only its person's workspace.
+// only its person's workspace, in which prepared commands run as well, and the public internet.
 func conditionOf(h schedule.Heartbeat, env condition.Env, dirs workspace.Dirs) (schedule.Condition, error) {
 	env.Zone = h.Zone
 	if h.By != "" {

@@ -3,15 +3,15 @@
 // [New] turns a description into a [schedule.Condition]. Kinds: always is true at every tick; command runs a program
 // (exit status 0 is true, 1 is false, everything else an error); http asks an address; file looks at one file or folder;
 // expr computes with the operator's [Gauges] and the time; idle is true when people have been silent; all and any combine
-// others. A condition keeps nothing between two checks: what it must remember it is given back. A condition written in Go
-// is any [schedule.Condition]; package conditiontest has the suite that every one passes.
+// others. A condition keeps nothing between two checks: what it must remember it is given back. One that was not written
+// by the operator is confined: see [Env]. A condition written in Go is any [schedule.Condition]; package conditiontest has
+// the suite that every one passes.
 package condition
 
 import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,9 +24,14 @@ import (
 type Env struct {
 	// Dir is the folder in which commands run and from which relative paths are meant: the data directory.
 	Dir string
-	// Confined keeps files within Dir, also over symbolic links, and refuses commands, addresses and gauges. It is for
-	// conditions that were not written by the operator.
+	// Confined is for conditions that were not written by the operator: files stay within Dir, also over symbolic links, a
+	// command is one of Preset's, addresses are read through Public, and there are no gauges.
 	Confined bool
+	// Preset finds a command that the operator prepared and that only reads, by its name: its program, with values in the
+	// places of its parameters, and how long that may take. Without it there are none.
+	Preset func(name string, parameters map[string]string) (argv []string, limit time.Duration, err error)
+	// Public reads addresses for confined conditions. Without it they have none.
+	Public Public
 	// Zone is the IANA name of the zone whose clocks an expression reads; "" means UTC.
 	Zone string
 	// Gauges are those that expressions may name; nil for none.
@@ -39,6 +44,13 @@ type Env struct {
 	Run func(ctx context.Context, spec process.Spec) (process.Outcome, error)
 	// Now gives the wall clock's time; time.Now when nil.
 	Now func() time.Time
+}
+
+// Public makes requests to the public internet, and to nothing else.
+type Public interface {
+	http.RoundTripper
+	// Check says what is wrong with an address as far as that needs no network.
+	Check(address string) error
 }
 
 // New builds the condition of a description. It refuses a description that is not valid and kinds that are not
@@ -64,10 +76,7 @@ func build(spec schedule.Spec, env Env, level bool) (schedule.Condition, error) 
 	case schedule.KindAlways:
 		return always{}, nil
 	case "command":
-		if env.Confined {
-			return nil, fmt.Errorf("heartbeat.condition.run: a command can be set in the config only")
-		}
-		return command{argv: spec.Run, dir: env.Dir, run: env.Run}, nil
+		return newCommand(spec, env)
 	case "http":
 		return newWeb(spec, env)
 	case "file":
@@ -90,32 +99,6 @@ func (always) Check(ctx context.Context, _ string) (schedule.Finding, error) {
 		return schedule.Finding{}, fmt.Errorf("check always: %w", err)
 	}
 	return schedule.Finding{True: true}, nil
-}
-
-// command is true when a program ends with 0 and false when it ends with 1.
-type command struct {
-	argv []string
-	dir  string
-	run  func(ctx context.Context, spec process.Spec) (process.Outcome, error)
-}
-
-func (c command) Check(ctx context.Context, _ string) (schedule.Finding, error) {
-	outcome, err := c.run(ctx, process.Spec{Argv: c.argv, Dir: c.dir, Limit: schedule.MaxEvidence})
-	if err != nil {
-		return schedule.Finding{}, fmt.Errorf("check a command: %w", err)
-	}
-	name := filepath.Base(c.argv[0])
-	switch {
-	case outcome.TimedOut:
-		return schedule.Finding{}, fmt.Errorf("check command %s: it took too long and was killed", name)
-	case outcome.Cancelled:
-		return schedule.Finding{}, fmt.Errorf("check command %s: it was stopped: %w", name, context.Canceled)
-	case outcome.Signal != "":
-		return schedule.Finding{}, fmt.Errorf("check command %s: a signal ended it: %s", name, outcome.Signal)
-	case outcome.Exit != 0 && outcome.Exit != 1:
-		return schedule.Finding{}, fmt.Errorf("check command %s: exit status %d is neither 0 (true) nor 1 (false)", name, outcome.Exit)
-	}
-	return schedule.Finding{True: outcome.Exit == 0, Evidence: evidence(string(outcome.Output))}, nil
 }
 
 // evidence makes a text valid UTF-8 of bounded size.

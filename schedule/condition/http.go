@@ -24,7 +24,7 @@ const (
 // what the path selects, or the whole answer, and an answer of another status than the wanted one says nothing.
 //
 // It sends no cookies and no keys, and follows redirects on the same host only: an address that the operator wrote may be
-// one of this machine or network, one that somebody else's server names may not.
+// one of this machine or network, one that somebody else's server names may not, nor one of a confined condition.
 type web struct {
 	url    *url.URL
 	part   *selection // nil for the whole answer
@@ -33,8 +33,15 @@ type web struct {
 }
 
 func newWeb(spec schedule.Spec, env Env) (schedule.Condition, error) {
+	get := env.Get
 	if env.Confined {
-		return nil, errors.New("heartbeat.condition.url: an address can be set in the config only")
+		if env.Public == nil {
+			return nil, errors.New("heartbeat.condition.url: an address can be set in the config only")
+		}
+		if err := env.Public.Check(spec.URL); err != nil {
+			return nil, fmt.Errorf("heartbeat.condition.url: %w", err)
+		}
+		get = env.Public
 	}
 	address, err := url.Parse(spec.URL)
 	switch {
@@ -43,7 +50,7 @@ func newWeb(spec schedule.Spec, env Env) (schedule.Condition, error) {
 	case address.User != nil:
 		return nil, errors.New("heartbeat.condition.url: must hold no user or password")
 	}
-	w := web{url: address, status: spec.Status, get: env.Get}
+	w := web{url: address, status: spec.Status, get: get}
 	if spec.Select != "" {
 		if w.part, err = parseSelection(spec.Select); err != nil {
 			return nil, fmt.Errorf("heartbeat.condition.select: %w", err)

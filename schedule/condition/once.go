@@ -20,7 +20,10 @@ func (e Env) Once() Env {
 	if e.Get == nil {
 		e.Get = plainRequests
 	}
-	e.Run, e.Get, e.Gauges = runOnce(e.Run), &getOnce{of: e.Get, known: map[string]*kept{}}, e.Gauges.once()
+	e.Run, e.Get, e.Gauges = runOnce(e.Run), newGetOnce(e.Get), e.Gauges.once()
+	if e.Public != nil {
+		e.Public = publicOnce{newGetOnce(e.Public), e.Public.Check}
+	}
 	return e
 }
 
@@ -34,7 +37,7 @@ func runOnce(run func(context.Context, process.Spec) (process.Outcome, error)) f
 	return func(ctx context.Context, spec process.Spec) (process.Outcome, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		key := strings.Join(spec.Argv, "\x00")
+		key := spec.Dir + "\x00" + strings.Join(spec.Argv, "\x00")
 		if e, found := known[key]; found && ctx.Err() == nil {
 			return e.outcome, e.err
 		}
@@ -50,6 +53,16 @@ type getOnce struct {
 	mu    sync.Mutex
 	known map[string]*kept // by address
 }
+
+func newGetOnce(of http.RoundTripper) *getOnce { return &getOnce{of: of, known: map[string]*kept{}} }
+
+// publicOnce keeps the answers of the public internet.
+type publicOnce struct {
+	*getOnce
+	check func(address string) error
+}
+
+func (p publicOnce) Check(address string) error { return p.check(address) }
 
 type kept struct {
 	answer http.Response

@@ -20,6 +20,8 @@ func init() { // not a plain value, because plans and examples look things up in
 		{"load a skill", skillIntent},
 		{"delegate", delegateIntent},
 		{"stop a heartbeat", stopIntent},
+		{"watch an address", addressIntent},
+		{"check with a command", checkIntent},
 		{"watch a file", watchIntent},
 		{"make a heartbeat", remindIntent},
 		{"plan", planIntent},

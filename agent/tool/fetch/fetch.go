@@ -3,7 +3,7 @@
 // An address is checked as it is written (address.go), the names in it are looked up once and every answer is checked
 // (public.go), and what was checked is what is dialled, again for each redirect. No proxy, cookie, credential or other
 // setting of this machine goes along. What comes back is made readable (page.go) and is text of strangers: it is marked
-// so, and nothing in it is an order.
+// so, and nothing in it is an order. A [Guard] does the part on the network for others (guard.go).
 package fetch
 
 import (
@@ -36,12 +36,19 @@ type Config struct {
 	Dial   func(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 }
 
-// New makes the tool fetch_page. A host that cannot be one is an error.
-func New(c Config) (agent.Tool, error) {
+func (c Config) check() error {
 	for _, host := range c.Hosts {
 		if err := CheckHost(host); err != nil {
-			return agent.Tool{}, fmt.Errorf("make the tool fetch_page: %w", err)
+			return err
 		}
+	}
+	return nil
+}
+
+// New makes the tool fetch_page. A host that cannot be one is an error.
+func New(c Config) (agent.Tool, error) {
+	if err := c.check(); err != nil {
+		return agent.Tool{}, fmt.Errorf("make the tool fetch_page: %w", err)
 	}
 	f := newFetcher(c)
 	description := "Reads a page of the public web as text."

@@ -3,6 +3,8 @@ package heartbeat
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 // card says what the arguments mean: when it comes, on the person's own clocks too, what wakes it, and what may not be as it
 // was meant.
 func (c Config) card(in agent.Invocation) string {
-	p, err := read(in)
+	p, err := c.read(in)
 	if err != nil {
 		return err.Error()
 	}
@@ -69,14 +71,37 @@ func (p proposal) waking() string {
 	if spec.Level() {
 		each = "At each of these times at which that is so"
 	}
-	if asks := spec.InWords(); asks != "" {
-		return fmt.Sprintf("The check, without a model: %s. %s, %s", asks, each, does)
+	if sees := looksFor(spec); sees != "" {
+		return fmt.Sprintf("The check, without a model: %s. %s, %s", sees, each, does)
 	}
 	if !p.times.Once().IsZero() {
 		return "Whatever is the case then, " + does
 	}
 	return "Each time, whatever is the case, " + does
 }
+
+// looksFor is what must be so, with the whole address that is looked at; "" when it is always so.
+func looksFor(spec schedule.Spec) string {
+	if spec.Kind != "http" {
+		return spec.InWords()
+	}
+	part := spec.Select
+	if !plainPath.MatchString(part) {
+		part = strconv.Quote(part)
+	}
+	switch {
+	case spec.Select == "" && spec.Status != 0:
+		return fmt.Sprintf("%s answers with status %d", spec.URL, spec.Status)
+	case spec.Select == "":
+		return spec.URL + " changes"
+	case spec.Status != 0:
+		return fmt.Sprintf("%s changes at %s, where it answers with status %d", spec.URL, part, spec.Status)
+	}
+	return spec.URL + " changes at " + part
+}
+
+// plainPath matches what can stand in a sentence without quotes.
+var plainPath = regexp.MustCompile(`^[\w.$*\[\]-]{1,100}$`)
 
 // quiet says what becomes of times in the person's quiet hours; "" when there are none among the next.
 func (c Config) quiet(p proposal, now time.Time) string {

@@ -17,11 +17,6 @@ import (
 // lateFor is how late something of one instant still comes that fell due while the program did not run: better late than never.
 const lateFor = 7 * 24 * time.Hour
 
-// conditionSchema are the conditions that can be made in a conversation: those that run nothing and ask nobody.
-const conditionSchema = `{"type":"object","properties":{"kind":{"enum":["always","file","idle"]},"path":{"type":"string"},` +
-	`"test":{"enum":["exists","missing","changed","grows"]},"on":{"enum":["change","true"]},"after":{"type":"string"}},` +
-	`"required":["kind"],"additionalProperties":false}`
-
 type arguments struct {
 	Name       string        `json:"name"`
 	Cron       string        `json:"cron"`
@@ -37,34 +32,35 @@ func (c Config) create() agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name: "create_heartbeat",
-			Description: "Wake yourself for the person. cron: five fields, \"@every 5m\" or, once, \"@in 20m\" or \"@at 2027-01-31T08:00\". condition: whether to wake " +
-				"(always, a workspace file, idle after \"7d\"). Give a prompt to yourself, or a text to say as it is.",
+			Description: "Wake for the person. cron: five fields, \"@every 5m\" or, once, \"@in 20m\" or \"@at 2027-01-31T08:00\". condition: whether to wake (" +
+				c.Checks.words() + "). Give a prompt to yourself or a text to say as is.",
 			Schema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","pattern":"^[a-z0-9][a-z0-9_-]{0,40}$"},"cron":{"type":"string"},` +
-				`"timezone":{"type":"string"},"prompt":{"type":"string"},"text":{"type":"string"},"condition":` + conditionSchema +
+				`"timezone":{"type":"string"},"prompt":{"type":"string"},"text":{"type":"string"},"condition":` + c.Checks.schema() +
 				`,"until":{"type":"string","format":"date-time"},"break_quiet":{"type":"boolean"}},` +
 				`"required":["name","cron","condition"],"additionalProperties":false}`),
 			Effect: agent.Idempotent,
-			Labels: agent.Labels{Lasting: true},
+			Labels: agent.Labels{Lasting: true, WayOut: c.Checks.Addresses},
 			Policy: agent.PolicyAsk,
 			Place:  agent.WithPerson,
 			// The card shows when it would wake, which is different at each call.
 			EachTime: true,
 		},
 		Judge: func(in agent.Invocation) (agent.Policy, string, error) {
-			p, err := read(in)
+			p, err := c.read(in)
 			if err == nil {
 				_, err = c.replaced(context.Background(), p.Heartbeat)
 			}
-			return agent.PolicyAsk, "", err
+			return c.Checks.policy(p.Condition), "", err
 		},
-		Card: c.card,
-		Run:  c.save,
+		LabelsOf: labels,
+		Card:     c.card,
+		Run:      c.save,
 	}
 }
 
 // save makes the heartbeat of a call.
 func (c Config) save(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-	p, err := read(in)
+	p, err := c.read(in)
 	if err == nil {
 		_, err = c.replaced(ctx, p.Heartbeat) // somebody may have taken the name while the card waited
 	}
@@ -87,7 +83,7 @@ type proposal struct {
 }
 
 // read makes a proposal of a call's arguments. Its error is for the model.
-func read(in agent.Invocation) (proposal, error) {
+func (c Config) read(in agent.Invocation) (proposal, error) {
 	var args arguments
 	if err := in.Decode(&args); err != nil {
 		return proposal{}, fmt.Errorf("the arguments cannot be read: %w", err)
@@ -112,10 +108,13 @@ func read(in agent.Invocation) (proposal, error) {
 		}
 		p.Until = until
 	}
-	if err := p.Validate(); err != nil {
+	err := p.Validate()
+	if err == nil {
+		err = c.Checks.check(p.Heartbeat)
+	}
+	if err != nil {
 		return p, err
 	}
-	var err error
 	if p.times, err = schedule.ParseCron(p.Cron, p.Zone); err != nil {
 		return p, err
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	Budget schedule.Budget
 	// Changed is called after a heartbeat was made or ended.
 	Changed func()
+	// Checks are what conditions can look at besides files and silence.
+	Checks Checks
 }
 
 // Tools returns create_heartbeat and stop_heartbeat.
