@@ -14,7 +14,7 @@ func TestTheDoctorTellsWhatCouldCarryDataOut(t *testing.T) {
 		set  func(*config.Config)
 		text []string // parts of it
 	}{
-		{"as it comes", func(*config.Config) {}, []string{"recall", "fetch_page may send something out"}},
+		{"as it comes", func(*config.Config) {}, []string{"recall", "fetch_page, create_heartbeat may send something out"}},
 		{"no way out", func(c *config.Config) { c.Tools.Deny = []string{"fetch_page"} }, []string{"none of them"}},
 		{"nothing private", func(c *config.Config) { c.Tools.Only = []string{"fetch_page"} }, []string{"none of them"}},
 		{"a command", func(c *config.Config) { c.Commands, c.Tools.Deny = []config.Command{mail}, []string{"fetch_page"} }, []string{"and run_command may send"}},
