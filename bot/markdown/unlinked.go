@@ -5,12 +5,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/yuin/goldmark/ast"
 )
 
-// addressed finds addresses as no platform may make a link of them, also where a backslash is to hide them from Markdown.
-var addressed = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*\\?:\\?/\\?/|mailto\\?:|www\.)[^\s<>"` + "`" + `|]*`)
+// addressed finds the beginnings of addresses as no platform may make a link of them, also where a backslash is to hide them
+// from Markdown.
+var addressed = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*\\?:\\?/\\?/|mailto\\?:|www\.)`)
 
 // Unlinked is Markdown without links and images: their words stay, and the address stands behind them as code, where all of
 // it can be read and nothing follows it. It is for texts that somebody else than the model may have had a hand in, whose
@@ -44,7 +46,7 @@ func unlinked(text string) string {
 			out.WriteString(linking.Replace(text))
 			return out.String()
 		}
-		address := addressOf(text[found[0]:found[1]])
+		address := addressOf(text[found[0]:], found[1]-found[0])
 		before := text[:found[0]]
 		if slashes := len(before) - len(strings.TrimRight(before, "\\")); slashes%2 == 1 {
 			before = before[:len(before)-1] // it would take the backtick for a word
@@ -55,19 +57,32 @@ func unlinked(text string) string {
 	}
 }
 
-// addressOf is the address with which a stretch of text without blanks begins: not what ends a sentence behind it, and not the
-// brackets that stand around it.
-func addressOf(text string) string {
+// addressOf is the address with which a text begins, whose first bytes are known to belong to it: not what ends a sentence behind
+// it, and not the brackets that stand around it.
+func addressOf(text string, known int) string {
 	const ends = "*_~.,;:!?'\\"
-	text, _, _ = strings.Cut(text, "](") // the words of a link that look like another
-	address := strings.TrimRight(text, ends)
-	for strings.HasSuffix(address, "]") || strings.HasSuffix(address, ")") && strings.Count(address, ")") > strings.Count(address, "(") {
+	end := len(text)
+	for i, r := range text[known:] {
+		inWords := strings.HasPrefix(text[known+i:], "](") // the words of a link that look like another
+		if inWords || unicode.IsSpace(r) || strings.ContainsRune("<>\"`|", r) {
+			end = known + i
+			break
+		}
+	}
+	address := strings.TrimRight(text[:end], ends)
+	open, closed := strings.Count(address, "("), strings.Count(address, ")")
+	for {
+		switch {
+		case strings.HasSuffix(address, ")") && closed > open:
+			closed--
+		case !strings.HasSuffix(address, "]"):
+			if address == "" {
+				return text[:1]
+			}
+			return address
+		}
 		address = strings.TrimRight(address[:len(address)-1], ends)
 	}
-	if address == "" {
-		return text[:1]
-	}
-	return address
 }
 
 // extent is the bytes from one place of a text to another.

@@ -3,6 +3,7 @@ package markdown
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yuin/goldmark/ast"
 	"pgregory.net/rapid"
@@ -28,6 +29,18 @@ func TestUnlinked(t *testing.T) {
 	} {
 		if got := Unlinked(text); got != want {
 			t.Errorf("%q becomes\n%q, want\n%q", text, got, want)
+		}
+	}
+}
+
+// A text of nothing but what looks like links takes no longer than others.
+func TestManyLinksTakeNoLonger(t *testing.T) {
+	for _, piece := range []string{"https://a]](", "https://a)))", "https://a", "www.a ", "](", "a:a.a+", "`a "} {
+		began := time.Now()
+		Unlinked(strings.Repeat(piece, 200_000/len(piece)))
+		Unlinked("https://a" + strings.Repeat(piece[len(piece)-1:], 200_000))
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%q takes %v", piece, took)
 		}
 	}
 }
