@@ -71,7 +71,7 @@ func (p *program) tools() []agent.Tool {
 		Parameters: map[string]command.Parameter{"seconds": {Pattern: "[0-9]+"}},
 	}
 	disk := command.Preset{Name: "disk", Run: []string{"echo", "/dev/sda1  40G  17G  43% /"}, Effect: agent.Read, Policy: agent.PolicyNo}
-	run, err := command.New([]command.Preset{wait, disk}, dirs.Path)
+	run, err := command.New([]command.Preset{wait, disk}, dirs.Path, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -41,9 +41,9 @@ func (p *program) tools() ([]agent.Tool, error) {
 }
 
 // runCommand is the tool of the programs that the config presets. What one prints may be in any file of the workspace, so that it
-// is outside text where one of them is.
+// is outside text where one of them is, and so is what it may have copied of such a file.
 func (p *program) runCommand(files workspace.Config) (agent.Tool, error) {
-	run, err := command.New(p.config.Presets(), files.Dirs.Path)
+	run, err := command.New(p.config.Presets(), files.Dirs.Path, files.Copied)
 	if err != nil {
 		return agent.Tool{}, inFile(p.config, err)
 	}

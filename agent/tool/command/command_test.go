@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent"
+	"nudge/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,7 +57,7 @@ func newShop(t *testing.T) shop {
 			return "", errors.New("open /secret/place: nobody")
 		}
 		return dir, nil
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestPolicyEffectAndDigestAreThePresets(t *testing.T) {
 	}
 	changed := slices.Clone(presets)
 	changed[0].Run = []string{"df", "-i"}
-	other, err := New(changed, func(agent.PersonID) (string, error) { return s.dir, nil })
+	other, err := New(changed, func(agent.PersonID) (string, error) { return s.dir, nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestTheModelReads(t *testing.T) {
 			t.Errorf("the description lacks %q:\n%s", want, s.tool.Description)
 		}
 	}
-	again, err := New(presets, nil)
+	again, err := New(presets, nil, nil)
 	if err != nil || again.Description != s.tool.Description || string(again.Schema) != string(s.tool.Schema) {
 		t.Errorf("what the model reads is not the same each time: %v", err)
 	}
@@ -205,7 +206,7 @@ func TestTheModelReads(t *testing.T) {
 func TestACommandInABox(t *testing.T) {
 	s := newShop(t)
 	preset := Preset{Name: "look", Run: []string{"printf", "<%s>", "{word}"}, Parameters: map[string]Parameter{"word": {}}, Box: true}
-	tool, err := New([]Preset{preset}, func(agent.PersonID) (string, error) { return s.dir, nil })
+	tool, err := New([]Preset{preset}, func(agent.PersonID) (string, error) { return s.dir, nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func TestACommandInABox(t *testing.T) {
 	}
 	open := preset
 	open.Box = false
-	other, err := New([]Preset{open}, func(agent.PersonID) (string, error) { return s.dir, nil })
+	other, err := New([]Preset{open}, func(agent.PersonID) (string, error) { return s.dir, nil }, nil)
 	if err != nil || other.Digest(in) == tool.Digest(in) {
 		t.Errorf("the digest is the same without the box, %v", err)
 	}
@@ -288,18 +289,18 @@ func TestPresetsThatAreRefused(t *testing.T) {
 		{"a negative time", Preset{Name: "a", Run: []string{"df"}, Timeout: -1}, "negative"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := New([]Preset{c.preset}, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := New([]Preset{c.preset}, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v; want %q", err, c.want)
 			}
 		})
 	}
-	if _, err := New([]Preset{presets[0], presets[0]}, nil); err == nil || !strings.Contains(err.Error(), `command "disk": there are two`) {
+	if _, err := New([]Preset{presets[0], presets[0]}, nil, nil); err == nil || !strings.Contains(err.Error(), `command "disk": there are two`) {
 		t.Errorf("two of one name: %v", err)
 	}
-	if _, err := New(nil, nil); err == nil {
+	if _, err := New(nil, nil, nil); err == nil {
 		t.Error("no commands make a tool")
 	}
-	if _, err := New([]Preset{{Name: "a", Run: []string{"awk", "{ print }"}}}, nil); err != nil {
+	if _, err := New([]Preset{{Name: "a", Run: []string{"awk", "{ print }"}}}, nil, nil); err != nil {
 		t.Errorf("braces around other text: %v", err)
 	}
 }
@@ -337,7 +338,7 @@ func TestDigestKnowsTheFilesThatACommandRuns(t *testing.T) {
 	dir := t.TempDir()
 	tool, err := New([]Preset{
 		{Name: "deploy", Run: []string{"sh", "./deploy.sh", "--with=notes.md", "{where}"}, Parameters: map[string]Parameter{"where": {}}, Effect: agent.Effectful, Policy: agent.PolicyAsk},
-	}, func(agent.PersonID) (string, error) { return dir, nil })
+	}, func(agent.PersonID) (string, error) { return dir, nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,5 +356,38 @@ func TestDigestKnowsTheFilesThatACommandRuns(t *testing.T) {
 			t.Errorf("with %s %q the digest changes by itself", c.file, c.content)
 		}
 		seen[digest] = c.file + " " + c.content
+	}
+}
+
+// What a program has copied is told by the paths that its arguments name, when it may have changed something.
+func TestWhatMayHaveBeenCopiedIsTold(t *testing.T) {
+	dir := t.TempDir()
+	var told []string
+	kept := false
+	tool, err := New([]Preset{
+		{Name: "look", Run: []string{"true", "{what}"}, Parameters: map[string]Parameter{"what": {}}, Effect: agent.Read},
+		{Name: "copy", Run: []string{"true", "--from={what}", "../out", "sub//to.md"}, Parameters: map[string]Parameter{"what": {}}},
+	}, func(agent.PersonID) (string, error) { return dir, nil }, func(_ agent.Invocation, names []string) func(memory.Tx) error {
+		told = names
+		return func(memory.Tx) error { kept = true; return nil }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"look", "copy"} {
+		in := agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: json.RawMessage(`{"name":"` + name + `","what":"a.md"}`)}
+		result, err := tool.Run(t.Context(), in)
+		if err != nil || (result.Commit != nil) != (name == "copy") {
+			t.Fatalf("%s gave %+v, %v", name, result, err)
+		}
+		if result.Commit != nil {
+			err = result.Commit(nil)
+		}
+		if err != nil || kept != (name == "copy") {
+			t.Errorf("%s: kept %v, %v", name, kept, err)
+		}
+	}
+	if !slices.Contains(told, "a.md") || !slices.Contains(told, "sub/to.md") || slices.Contains(told, "../out") {
+		t.Errorf("told of %q", told)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"nudge/agent"
 	"nudge/agent/tool/workspace"
+	"nudge/memory"
 	"nudge/schedule/process"
 )
 
@@ -31,15 +32,19 @@ const slack = 5 * time.Second
 type runner struct {
 	presets map[string]prepared
 	dir     func(agent.PersonID) (string, error)
+	copied  func(in agent.Invocation, names []string) func(memory.Tx) error
 }
 
 // New makes the tool run_command for the presets. A program runs in the folder that dir gives for the turn's
 // person. A preset that cannot be right is an error that names it, and so are two of one name, and none at all.
-func New(presets []Preset, dir func(agent.PersonID) (string, error)) (agent.Tool, error) {
+//
+// copied, if not nil, is asked when a program has run that may change something: it is given the paths that its arguments name,
+// as far as they lie in that folder, and gives what is to be kept of that with the result, or nil.
+func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func(in agent.Invocation, names []string) func(memory.Tx) error) (agent.Tool, error) {
 	if len(presets) == 0 {
 		return agent.Tool{}, errors.New("make the tool run_command: there are no commands")
 	}
-	r := runner{presets: map[string]prepared{}, dir: dir}
+	r := runner{presets: map[string]prepared{}, dir: dir, copied: copied}
 	var longest time.Duration
 	for _, preset := range presets {
 		p, err := prepare(preset)
@@ -199,20 +204,27 @@ func (r runner) digest(in agent.Invocation) string {
 		return "unknown:" + rand.Text()
 	}
 	defer root.Close()
+	for _, name := range named(argv) {
+		print, err := workspace.Fingerprint(root, name)
+		if err != nil {
+			print = "unknown:" + rand.Text()
+		}
+		parts = append(parts, print)
+	}
+	return strings.Join(parts, " ")
+}
+
+// named are the paths within a folder that arguments name, or may name.
+func named(argv []string) (names []string) {
 	for _, part := range argv {
 		_, value, _ := strings.Cut(part, "=") // as in --file=notes.md
 		for _, name := range []string{part, value} {
-			if !filepath.IsLocal(name) {
-				continue
+			if filepath.IsLocal(name) {
+				names = append(names, filepath.ToSlash(filepath.Clean(name)))
 			}
-			print, err := workspace.Fingerprint(root, filepath.ToSlash(filepath.Clean(name)))
-			if err != nil {
-				print = "unknown:" + rand.Text()
-			}
-			parts = append(parts, print)
 		}
 	}
-	return strings.Join(parts, " ")
+	return names
 }
 
 // maxOutput is how many bytes of what a command writes are kept, which is as much as the agent saves of one result with
@@ -228,6 +240,7 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err != nil {
 		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
 	}
+	names := named(argv)
 	if p.Box {
 		if argv, err = boxed(argv, dir); err != nil {
 			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
@@ -239,7 +252,11 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err != nil {
 		return agent.Result{}, notStarted(p, err)
 	}
-	return agent.Result{Text: report(p, outcome, ctx.Err() != nil), Failed: outcome.Exit != 0}, nil
+	result := agent.Result{Text: report(p, outcome, ctx.Err() != nil), Failed: outcome.Exit != 0}
+	if r.copied != nil && p.Effect != agent.Read {
+		result.Commit = r.copied(in, names)
+	}
+	return result, nil
 }
 
 // notStarted says why a program did not start, without the machine's paths.

@@ -84,8 +84,10 @@ func (c Config) Outside(person agent.PersonID, name string) bool {
 	found := false
 	err := c.Store.View(context.Background(), func(tx memory.Tx) (err error) {
 		found = false
+		for at := name; at != "" && !found && err == nil; at = above(at) {
+			_, found, err = tx.Table(tableOutside).Get(c.Dirs.outsideKey(person, at))
+		}
 		if name != "" {
-			_, found, err = tx.Table(tableOutside).Get(c.Dirs.outsideKey(person, name))
 			return err
 		}
 		return tx.Table(tableOutside).Scan(c.Dirs.outsideKey(person, ""), func(string, []byte) error {
@@ -94,6 +96,42 @@ func (c Config) Outside(person agent.PersonID, name string) bool {
 		})
 	})
 	return found || err != nil
+}
+
+// above is the folder that a file or a folder is in; "" for the whole folder.
+func above(name string) string {
+	if name == "." {
+		return ""
+	}
+	return path.Dir(name)
+}
+
+// Copied gives what keeps, once a program has run in a person's folder that may write there, that strangers' text may be in the
+// files and folders that its arguments name: where such a text was before the model, or is in any file, which the program may
+// have copied. Nil where there is nothing to keep.
+func (c Config) Copied(in agent.Invocation, names []string) func(tx memory.Tx) error {
+	if c.Store == nil || !in.Tainted && !c.Outside(in.Person.ID, "") {
+		return nil
+	}
+	var keys []string
+	root, err := c.Dirs.Root(in.Person.ID)
+	if err != nil {
+		return nil // then nothing has run there
+	}
+	defer root.Close()
+	for _, name := range names {
+		if _, err := root.Lstat(name); err == nil {
+			keys = append(keys, c.Dirs.outsideKey(in.Person.ID, c.Dirs.real(in.Person.ID, name)))
+		}
+	}
+	return func(tx memory.Tx) error {
+		for _, key := range keys {
+			if err := tx.Table(tableOutside).Put(key, nil); err != nil {
+				return fmt.Errorf("note that strangers' text may be in a file: %w", err)
+			}
+		}
+		return nil
+	}
 }
 
 // noteOutside keeps, before a call writes to a file, that strangers' text may be in it.

@@ -71,9 +71,26 @@ func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
 	if outside("read_file", ann, "a/one.md") || outside("read_file", ann, "a/none.md") {
 		t.Error("one written anew through a link counts, or one that is not there")
 	}
+	copied := func(tainted bool, names ...string) {
+		t.Helper()
+		in := agent.Invocation{Person: agent.Person{ID: ann}, Tainted: tainted}
+		if keep := (Config{Dirs: d.dirs, Store: store}).Copied(in, names); keep != nil {
+			if err := store.Update(context.Background(), keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d.put("plain.md", "x")
+	d.put("sub/in/it.md", "x")
+	copied(false, "plain.md", "sub", "-v", "none.md") // a/two.md may have been copied
+	for path, want := range map[string]bool{"plain.md": true, "sub/in/it.md": true, "none.md": false, "own.md": false, "subway.md": false} {
+		if got := outside("read_file", ann, path); got != want {
+			t.Errorf("after a program that may copy, %s counts: %v", path, got)
+		}
+	}
 	write(bob, "his.md", true)
 	err = store.Update(context.Background(), func(tx memory.Tx) error {
-		if n, err := ForgetOutside(tx, ann); n != 1 || err != nil {
+		if n, err := ForgetOutside(tx, ann); n != 3 || err != nil {
 			t.Errorf("%d files are forgotten, %v", n, err)
 		}
 		return nil

@@ -66,6 +66,6 @@ func checkParameter(name string, parameter command.Parameter, at *place, f *faul
 }
 
 func accepted(preset command.Preset) bool {
-	_, err := command.New([]command.Preset{preset}, nil)
+	_, err := command.New([]command.Preset{preset}, nil, nil)
 	return err == nil
 }
