@@ -186,8 +186,12 @@ func (a *actor) report(k *card, person Person, entry toolResultEntry) error {
 	if err := a.add(entry); err != nil {
 		return err
 	}
+	origin := k.Origin.With(entry.Origin)
+	if k.by.ID != k.Asked { // it has the name that they gave themselves
+		origin = origin.With(compact.Origin{Speakers: []string{string(k.by.ID)}})
+	}
 	a.tellLate(k, Late{
-		Person: person, Origin: k.Origin.With(entry.Origin),
+		Person: person, Origin: origin,
 		Text: fmt.Sprintf("%s approved the call of %s with %s (card %s). What came of it:\n%s", nameOf(k.by), k.Tool, k.Arguments, k.Card, entry.Text),
 	})
 	a.owe()

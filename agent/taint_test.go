@@ -402,3 +402,24 @@ func TestAllWordsOfATaintedTurnSaySo(t *testing.T) {
 		}
 	}
 }
+
+// Who agrees to a call of somebody else's has words in what is told of it, if only the name that they gave themselves.
+func TestTheNameOfWhoApprovedIsOutsideText(t *testing.T) {
+	d := &deeds{}
+	keep := labelled("keep", "kept", agent.Idempotent, lasts, func(agent.Invocation) { d.do("keep") })
+	w, _ := fresh(t, func(req model.Request) model.Answer {
+		if strings.HasPrefix(agenttest.LastUser(req), "[bob approved") {
+			return once(agenttest.Call(2, "keep", "{}"))(req)
+		}
+		return once(agenttest.Call(1, "deploy", `{"x":"v2"}`))(req)
+	}, d.tool("deploy", agent.Effectful, agent.PolicySecond), keep)
+	w.Say("go")
+	card := agenttest.Only(w.Rest(), agent.Approval)[0]
+	if err := byBob(t, w, "click", card.ID, agent.Approve, ""); err != nil {
+		t.Fatal(err)
+	}
+	cards := agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 1 || cards[0].Tool != "keep" || !strings.Contains(cards[0].Why, "words of "+string(bob.ID)) {
+		t.Errorf("cards: %+v; done was %s", cards, d.all())
+	}
+}
