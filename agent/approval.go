@@ -138,7 +138,7 @@ func (k cardEntry) always() *time.Time {
 
 // register puts a card's reply into the outbox, and the card where it can be found again.
 func (a *actor) register(k cardEntry, reply Reply) error {
-	if reply.Kind == Approval && !reply.Parked {
+	if reply.Kind == Approval {
 		a.shown = append(a.shown, &reply)
 	}
 	addresses, asked := a.showAt(k), now()
@@ -172,16 +172,16 @@ func (a *actor) register(k cardEntry, reply Reply) error {
 	return nil
 }
 
-// gather tells the last of several like cards of a batch, which are yet to be shown, of the others.
+// gather lets the last of several like cards of a batch, which are yet to be shown, decide all of them. Alike are those that
+// the same people decide, and that differ in their calls alone.
 func (a *actor) gather() {
-	like := map[string][]string{}
+	like := map[string][]*Reply{}
 	for _, reply := range a.shown {
-		like[reply.Tool] = append(like[reply.Tool], reply.ID)
+		key := digestOf(append([]string{reply.Tool, reply.Why}, reply.MayDecide...)...)
+		like[key] = append(like[key], reply)
 	}
-	for _, reply := range a.shown {
-		if ids := like[reply.Tool]; len(ids) > 1 && reply.ID == ids[len(ids)-1] {
-			reply.Batch = ids
-		}
+	for _, cards := range like {
+		cards[len(cards)-1].together(cards)
 	}
 	a.shown = nil
 }

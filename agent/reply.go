@@ -55,9 +55,12 @@ type Reply struct {
 	MayDecide []string        `json:"may_decide,omitempty"` // approval: ids, or words where the set is open
 	Expires   *time.Time      `json:"expires,omitempty"`    // approval
 	Parked    bool            `json:"parked,omitempty"`     // approval: its turn has gone on, so it cannot be edited
-	// Batch are the cards of like calls that were asked for together, this one the last: they can be decided at once.
+	// Batch are the cards of like calls that were asked for together, this one the last: they can be decided at once. It is
+	// empty where what they ask for is too much for one card.
 	Batch []string `json:"batch,omitempty"`
-	Why   string   `json:"why,omitempty"` // approval: it is asked, where the tool's policy alone would not ask
+	// Calls are what the cards of Batch ask for, in their order.
+	Calls []BatchCall `json:"calls,omitempty"`
+	Why   string      `json:"why,omitempty"` // approval: it is asked, where the tool's policy alone would not ask
 
 	Heartbeat string `json:"heartbeat,omitempty"` // notify, decided: the card is a notify card of this heartbeat
 	Urgency   string `json:"urgency,omitempty"`   // notify
@@ -90,6 +93,40 @@ type Reply struct {
 
 	// Address is the conversation in which it is said.
 	Address string `json:"-"`
+}
+
+// BatchCall is what one card of a batch asks for.
+type BatchCall struct {
+	Arguments json.RawMessage `json:"arguments"`
+	// Text is what the tool says of the call; "" where that is what the card says anyway.
+	Text string `json:"text,omitempty"`
+}
+
+// The bounds of what can be decided at once: all of it is read on one card.
+const (
+	mostTogether      = 20   // cards
+	mostTogetherBytes = 1500 // of what they ask for
+)
+
+// together lets a card decide some others with it, if there are others and they can be read on it.
+func (r *Reply) together(cards []*Reply) {
+	if len(cards) < 2 || len(cards) > mostTogether {
+		return
+	}
+	var ids []string
+	var calls []BatchCall
+	size := 0
+	for _, card := range cards {
+		call := BatchCall{Arguments: card.Arguments, Text: card.Text}
+		if call.Text == r.Text {
+			call.Text = ""
+		}
+		ids, calls = append(ids, card.ID), append(calls, call)
+		size += len(call.Arguments) + len(call.Text)
+	}
+	if size <= mostTogetherBytes {
+		r.Batch, r.Calls = ids, calls
+	}
 }
 
 // IsCard reports whether a reply is a card, which waits for a decision under its ID: a question, an approval, or the

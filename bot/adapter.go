@@ -102,6 +102,8 @@ type Event struct {
 	// Quote is what somebody else said that the text is about. A text with a quote is never a command.
 	Quote *Quote
 	Click *agent.Decision // a button of a card
+	// Batch says that Click is about all cards of a batch, of which its card is the last.
+	Batch bool
 	// Feedback is a button of a notify card.
 	Feedback *Feedback
 	Stop     bool // the Stop button

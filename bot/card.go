@@ -48,7 +48,7 @@ func CardText(r agent.Reply, slash string) string {
 		fmt.Fprintf(&b, "   %s %s {arguments}", spelled(slash, "edit"), r.ID)
 	}
 	if all := strings.Join(r.Batch, " "); all != "" {
-		fmt.Fprintf(&b, "\nAll %d of these at once: %s %s   %s %s", len(r.Batch), approve, all, deny, all)
+		fmt.Fprintf(&b, "\n%s %s %s   %s %s\n%s", BatchHead(r), approve, all, deny, all, BatchText(r))
 	}
 	if r.Always != nil {
 		fmt.Fprintf(&b, "\n%s %s always: from now on %s.", approve, r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
@@ -79,9 +79,14 @@ func ButtonWords(r agent.Reply) (approve, deny string) {
 func ArgumentsText(arguments json.RawMessage) string {
 	text := Visible(indented(arguments))
 	if words := mixed(arguments); words != nil {
-		text += "\nCareful, letters of several alphabets that look alike stand in: " + Visible(strings.Join(words, ", "))
+		text += "\n" + careful(words)
 	}
 	return text
+}
+
+// careful warns of words that may be others than they look.
+func careful(words []string) string {
+	return "Careful, letters of several alphabets that look alike stand in: " + Visible(strings.Join(words, ", "))
 }
 
 // AlwaysText says what it means to allow a call always, until a time in words. What the call is stands beside it.

@@ -22,6 +22,9 @@ func (h *Hub) click(ctx context.Context, e Event) (Admission, error) {
 		// Where all that waits for a person is listed, cards can be decided that stand in somebody else's direct messages.
 		e.Address = e.From.ID.Home()
 	}
+	if e.Batch {
+		return h.decideBatch(ctx, e)
+	}
 	return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
 }
 

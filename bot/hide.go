@@ -29,7 +29,14 @@ func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 	if r.Kind == agent.Approval && !bytes.Equal(shown.Arguments, r.Arguments) {
 		shown.Text = strings.TrimSpace(shown.Text + "\n" + hiddenLine)
 	}
+	if slices.ContainsFunc(r.Calls, func(call agent.BatchCall) bool { return hasSecret(call, secrets) }) {
+		shown.Batch, shown.Calls = nil, nil // decided at once is only what can be read
+	}
 	return shown
+}
+
+func hasSecret(call agent.BatchCall, secrets *secret.Redactor) bool {
+	return !bytes.Equal(secrets.JSON(call.Arguments), call.Arguments) || secrets.Text(call.Text) != call.Text
 }
 
 // unlink takes the links out of the words of a reply. Arguments, and how they were changed, are not words.

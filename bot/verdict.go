@@ -77,22 +77,19 @@ func (h *Hub) decideAll(ctx context.Context, e Event, v agent.Verdict, ids []str
 	if v == agent.AnswerIt {
 		return h.answer(ctx, e, agent.Fault, "Questions are answered one at a time; nothing was decided.")
 	}
-	all := Repeat
-	for _, id := range ids {
-		one := e
-		one.Keys = nil
-		for _, key := range e.Keys {
-			one.Keys = append(one.Keys, key+"/"+id)
-		}
-		admission, err := h.decide(ctx, one, &agent.Decision{Card: id, Verdict: v})
-		if err != nil {
-			return 0, err // what was decided is known again when the event comes once more
-		}
-		if admission == Taken {
-			all = Taken
-		}
+	var keys []string
+	for _, key := range e.Keys {
+		keys = append(keys, key+"/")
 	}
-	return all, nil
+	admission, against, err := h.decideEach(ctx, e, v, ids, keys)
+	if err != nil {
+		return 0, err
+	}
+	told, err := h.tellDecider(ctx, e, batchTold(ids, against))
+	if told == Taken {
+		admission = Taken
+	}
+	return admission, err
 }
 
 // decide takes a decision about a card that was typed.

@@ -35,6 +35,9 @@ type Rig interface {
 	// and otherwise by a command. A person who would not find the button presses it all the same, and a card that was
 	// settled is pressed as it stood before. It does not wait until it was heard.
 	Press(from agent.Person, at Place, d agent.Decision)
+	// PressAll takes one decision about all cards of a batch, which are given in their order: by the button of the last of
+	// them, where cards have them, and otherwise by a command. It is like Press otherwise.
+	PressAll(from agent.Person, at Place, cards []string, verdict agent.Verdict)
 	// Judge says what a person makes of a notify card that a heartbeat told at a place: by its buttons, where cards have
 	// them, and otherwise by a command such as [Judgement] gives. A person who would not find a button presses it all the
 	// same, and a card that was settled is pressed as it stood before. It does not wait until it was heard.
@@ -166,6 +169,8 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"a card hides nothing", cardHidesNothing},
 		{"a card says why it asks", cardSaysWhy},
 		{"like calls are decided at once, or each", atOnce},
+		{"like calls are decided at once after a restart", atOnceLater},
+		{"a stranger decides nothing at once", strangersAtOnce},
 		{"a card can be edited", edit},
 		{"a denial reaches the model", deny},
 		{"a card outlives a restart", cardAfterRestart},

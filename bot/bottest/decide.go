@@ -136,25 +136,93 @@ func cardHidesNothing(w *world) {
 	w.ran(want...)
 }
 
-// atOnce decides one of three like cards by itself, and then all three together: the first decision counts.
-func atOnce(w *world) {
-	w.say("please clear it")
-	var ids []string
-	for _, file := range []string{"one.md", "two.md", "three.md"} {
-		line := w.card(Direct, file)
+// threeCards lets the model ask for three deletions at once, and gives their cards: the last tells what all of them are.
+func (w *world) threeCards(at Place) (ids []string) {
+	w.Helper()
+	w.rig.Say(w.who.Ann, at, "please clear it")
+	files := []string{"one.md", "two.md", "three.md"}
+	for i, file := range files {
+		line := w.card(at, `"path": "`+file)
 		ids = append(ids, line.Card.ID)
-		if last := file == "three.md"; last != strings.Contains(bare(line.Text), bare("All 3 of these at once")) {
-			w.Errorf("the card of %s says of the others: %q", file, line.Text)
+		text := bare(line.Text)
+		for n, other := range files {
+			listed := strings.Contains(text, bare(fmt.Sprintf("%d) %s", n+1, deleting(other, ""))))
+			if last := i == len(files)-1; listed != last || strings.Contains(text, bare("All 3 of these at once")) != last {
+				w.Errorf("the card of %s says of %s: %q", file, other, line.Text)
+			}
 		}
 	}
+	return ids
+}
+
+// allSettled waits until cards are settled by a person, each by itself.
+func (w *world) allSettled(at Place, ids []string, by agent.Person) {
+	w.Helper()
+	for _, id := range ids {
+		w.settled(at, id, by)
+	}
+}
+
+// atOnce decides one of three like cards by itself, and then all three together, twice: the first decision counts.
+func atOnce(w *world) {
+	ids := w.threeCards(Direct)
 	w.rig.Press(w.who.Ann, Direct, decision(ids[1], agent.Deny, "keep it", ""))
 	w.settled(Direct, ids[1], w.who.Ann)
-	w.say(w.slash + "approve " + strings.Join(ids, " "))
-	w.seen("already denied by " + name(w.who.Ann))
+	w.ran()
+	w.rig.PressAll(w.who.Ann, Direct, ids, agent.Approve)
+	w.seen("1 of the 3: It was already denied by " + name(w.who.Ann))
 	w.seen("cleared")
-	w.settled(Direct, ids[0], w.who.Ann)
-	w.settled(Direct, ids[2], w.who.Ann)
+	w.allSettled(Direct, ids, w.who.Ann)
+	if outcome := w.find(Direct, ids[1]).Outcome; !strings.Contains(outcome, "den") {
+		w.Errorf("the card that was decided alone says %q", outcome)
+	}
+	w.redeliver()
+	w.once("1 of the 3: It was already denied by " + name(w.who.Ann))
+	w.rig.PressAll(w.who.Ann, Direct, ids, agent.Deny)
+	w.seen("already approved by " + name(w.who.Ann))
+	w.allSettled(Direct, ids, w.who.Ann)
 	w.ran(deleting("one.md", ""), deleting("three.md", ""))
+}
+
+// atOnceLater decides three cards together after a restart, and once more after another.
+func atOnceLater(w *world) {
+	ids := w.threeCards(Direct)
+	w.settle()
+	w.restart()
+	w.rig.PressAll(w.who.Ann, Direct, ids, agent.Deny)
+	w.seen("cleared")
+	w.allSettled(Direct, ids, w.who.Ann)
+	w.settle()
+	w.restart()
+	w.rig.PressAll(w.who.Ann, Direct, ids, agent.Approve)
+	w.seen("already denied by " + name(w.who.Ann))
+	w.ran()
+}
+
+// strangersAtOnce lets everybody but Ann decide Ann's cards together.
+func strangersAtOnce(w *world) {
+	if w.who.Bob.ID == "" {
+		w.Log("this platform has one person")
+		return
+	}
+	ids := w.threeCards(Shared)
+	w.rig.PressAll(w.who.Eve, Shared, ids, agent.Approve)
+	w.rig.PressAll(w.who.Bob, Shared, ids, agent.Approve)
+	w.await("Bob is told whose cards they are", func() bool { return w.count(w.who.Bob, Shared, "not yours to decide") > 0 })
+	w.settle()
+	if n := w.count(w.who.Bob, Shared, "not yours to decide"); n != 1 {
+		w.Errorf("Bob is told %d times whose cards they are", n)
+	}
+	for _, id := range ids {
+		if !w.find(Shared, id).Open {
+			w.Errorf("a stranger settled the card %s", id)
+		}
+	}
+	w.ran()
+	w.rig.PressAll(w.who.Ann, Shared, ids, agent.Approve)
+	w.allSettled(Shared, ids, w.who.Ann)
+	w.await("the answer is there", func() bool { return w.count(w.who.Ann, Shared, "cleared") > 0 })
+	w.ran(deleting("one.md", ""), deleting("two.md", ""), deleting("three.md", ""))
 }
 
 // cardSaysWhy obeys a page: what would send out asks first, and the card tells where the text is from.

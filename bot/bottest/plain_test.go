@@ -95,6 +95,10 @@ func (p *plain) Press(from agent.Person, at Place, d agent.Decision) {
 	p.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }
 
+func (p *plain) PressAll(from agent.Person, at Place, cards []string, verdict agent.Verdict) {
+	p.Say(from, at, fmt.Sprintf("/%s %s", verdict, strings.Join(cards, " ")))
+}
+
 func (p *plain) Judge(from agent.Person, at Place, heartbeat string, f bot.Feedback) {
 	p.Say(from, at, "/"+Judgement(heartbeat, f))
 }

@@ -86,9 +86,11 @@ func (d *Discord) cardText(r agent.Reply) *markdown.Text {
 		out.Write(" until ")
 		out.Whole(clock(*r.Expires))
 	}
-	if ids := strings.Join(r.Batch, " "); ids != "" {
+	if len(r.Batch) > 0 {
 		out.Lines(1)
-		out.Write(fmt.Sprintf("All %d of these at once: write nudge approve %s, or nudge deny %s.", len(r.Batch), ids, ids))
+		out.Write(bot.BatchHead(r))
+		out.Lines(1)
+		writeCode(out, bot.BatchText(r))
 	}
 	return out
 }
@@ -112,7 +114,14 @@ func components(r agent.Reply) []discordgo.MessageComponent {
 	if r.Always != nil {
 		buttons = append(buttons, button(actionAlways, r.ID, "Always allow this…", discordgo.SecondaryButton))
 	}
-	return rows(buttons)
+	if len(r.Batch) == 0 {
+		return rows(buttons)
+	}
+	approveAll, denyAll := bot.BatchWords(r)
+	return append(rows(buttons), row(
+		button(actionApproveAll, r.ID, approveAll, discordgo.SuccessButton),
+		button(actionDenyAll, r.ID, denyAll, discordgo.DangerButton),
+	))
 }
 
 // deciders says who may decide.

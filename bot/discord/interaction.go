@@ -28,6 +28,9 @@ const (
 	actionUseful  = "useful"
 	actionLess    = "less"
 	actionSnooze  = "snooze" // a menu of spans
+
+	actionApproveAll = "approve-all" // of a batch, by its last card
+	actionDenyAll    = "deny-all"
 )
 
 const idPrefix = "nudge:"
@@ -224,6 +227,10 @@ func (d *Discord) clicked(ctx context.Context, in bot.Receiver, i interaction) {
 		event.Feedback = judged
 	case action == actionApprove:
 		event.Click = &agent.Decision{Card: card, Verdict: agent.Approve}
+	case action == actionApproveAll:
+		event.Click, event.Batch = &agent.Decision{Card: card, Verdict: agent.Approve}, true
+	case action == actionDenyAll:
+		event.Click, event.Batch = &agent.Decision{Card: card, Verdict: agent.Deny}, true
 	case isChoice:
 		event.Click, err = choice(ctx, in, card, number, "")
 	case action == actionMenu:

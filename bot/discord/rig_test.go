@@ -195,6 +195,16 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	r.note(event)
 }
 
+func (r *rig) PressAll(from agent.Person, _ bottest.Place, cards []string, verdict agent.Verdict) {
+	r.Helper()
+	last := cards[len(cards)-1]
+	m := r.find(last)
+	r.linked()
+	action := map[agent.Verdict]string{agent.Approve: actionApproveAll, agent.Deny: actionDenyAll}[verdict]
+	_, event := r.server.Click(id(from), m.Channel, m.ID, customID(action, last))
+	r.note(event)
+}
+
 // filledIn is what has to be entered in a form for an edit so that the arguments are what they shall be.
 func filledIn(f discordtest.Form, arguments json.RawMessage) map[string]string {
 	values := map[string]string{formInput: string(arguments)}

@@ -129,17 +129,11 @@ func (s *Slack) cardBlocks(r agent.Reply, rest string) []slack.Block {
 	case agent.Notice:
 		return append(blocks, row(r.Address, choices(r)...))
 	}
-	blocks = append(blocks, remark(s.deciders(r)+together(r)))
-	return append(blocks, row(r.Address, verdicts(r)...))
-}
-
-// together says how all cards of a batch are decided together; "" where there is one.
-func together(r agent.Reply) string {
-	if len(r.Batch) == 0 {
-		return ""
+	blocks = append(blocks, remark(s.deciders(r)))
+	if len(r.Batch) > 0 {
+		blocks = append(append(blocks, section(bot.BatchHead(r))), letters(bot.BatchText(r))...)
 	}
-	ids := strings.Join(r.Batch, " ")
-	return fmt.Sprintf(". All %d of these at once: write _nudge approve %s_ or _nudge deny %s_", len(r.Batch), ids, ids)
+	return append(blocks, row(r.Address, verdicts(r)...))
 }
 
 // verdicts are the buttons of an approval.
@@ -154,6 +148,10 @@ func verdicts(r agent.Reply) []slack.BlockElement {
 	}
 	if r.Always != nil {
 		buttons = append(buttons, button(actionAlways, r.ID, "Always allow this…", slack.StyleDefault))
+	}
+	if len(r.Batch) > 0 {
+		approve, deny := bot.BatchWords(r)
+		buttons = append(buttons, button(actionApproveAll, r.ID, approve, slack.StylePrimary), button(actionDenyAll, r.ID, deny, slack.StyleDanger))
 	}
 	return buttons
 }

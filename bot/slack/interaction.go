@@ -23,6 +23,9 @@ const (
 	actionMenu    = "nudge_choices" // a menu of choices
 	actionAlways  = "nudge_always"
 	actionStop    = "nudge_stop"
+
+	actionApproveAll = "nudge_approve_all" // of a batch, by its last card
+	actionDenyAll    = "nudge_deny_all"
 )
 
 // interaction is a click or a form. Only what is needed is read.
@@ -157,6 +160,10 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 		event.Click = &agent.Decision{Card: c.Value, Verdict: verdict}
 	case c.Action == actionApprove:
 		event.Click = &agent.Decision{Card: c.Value, Verdict: agent.Approve}
+	case c.Action == actionApproveAll:
+		event.Click, event.Batch = &agent.Decision{Card: c.Value, Verdict: agent.Approve}, true
+	case c.Action == actionDenyAll:
+		event.Click, event.Batch = &agent.Decision{Card: c.Value, Verdict: agent.Deny}, true
 	case strings.HasPrefix(c.Action, actionChoice), c.Action == actionMenu:
 		var err error
 		if event.Click, err = choice(ctx, in, c); err != nil {

@@ -220,6 +220,15 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	r.note(r.server.Submit(user(from), view, values))
 }
 
+func (r *rig) PressAll(from agent.Person, _ bottest.Place, cards []string, verdict agent.Verdict) {
+	r.Helper()
+	where := r.find(cards[len(cards)-1])
+	r.linked()
+	action := map[agent.Verdict]string{agent.Approve: actionApproveAll, agent.Deny: actionDenyAll}[verdict]
+	delivery, _ := r.server.Click(user(from), where.channel, where.ts, action)
+	r.note(delivery)
+}
+
 // filledIn is what a person enters into a form for an edit, so that the arguments become the given ones.
 func filledIn(t *testing.T, view slacktest.View, arguments string) map[string]map[string]string {
 	t.Helper()

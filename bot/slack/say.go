@@ -192,8 +192,12 @@ func (s *Slack) post(ctx context.Context, channel, thread string, m mark, p post
 	return ts, err
 }
 
-// card posts a card with its buttons. Its text is the whole card as well.
+// card posts a card with its buttons. Its text is the whole card as well. Where a batch does not fit on the card, its cards are
+// decided one by one.
 func (s *Slack) card(ctx context.Context, p place, d bot.Delivery) (string, error) {
+	if len(d.Batch) > 0 && length(bot.CardText(d.Reply, "")) > cardLimit {
+		d.Batch, d.Calls = nil, nil
+	}
 	whole, rest := bot.CardText(d.Reply, ""), ""
 	text := escape(whole)
 	var posts []post

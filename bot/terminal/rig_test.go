@@ -158,6 +158,10 @@ func (r *rig) Press(from agent.Person, at bottest.Place, d agent.Decision) {
 	r.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }
 
+func (r *rig) PressAll(from agent.Person, at bottest.Place, cards []string, verdict agent.Verdict) {
+	r.Say(from, at, fmt.Sprintf("/%s %s", verdict, strings.Join(cards, " ")))
+}
+
 func (r *rig) Stop(from agent.Person, at bottest.Place) { r.Say(from, at, "stop") }
 
 func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {

@@ -26,8 +26,11 @@ type line struct {
 	// Labels are the choices of a question as a person reads them, or the words on the first two buttons of an approval.
 	Labels []string `json:"labels,omitempty"`
 	// AlwaysMeans says, up to the time, what it means to allow an approval's call always.
-	AlwaysMeans string     `json:"always_means,omitempty"`
-	At          *time.Time `json:"at,omitempty"`
+	AlwaysMeans string `json:"always_means,omitempty"`
+	// Together says what the calls of a batch are, and TogetherLabels the words on the buttons that decide all of them.
+	Together       string     `json:"together,omitempty"`
+	TogetherLabels []string   `json:"together_labels,omitempty"`
+	At             *time.Time `json:"at,omitempty"`
 }
 
 // lineOf is a reply for the page.
@@ -40,6 +43,10 @@ func lineOf(r agent.Reply, parcel string) line {
 		l.Labels = []string{approve, deny}
 		if before, tool, _ := bot.Question(r); tool == "" {
 			l.Asks = before
+		}
+		if len(r.Batch) > 0 {
+			approve, deny := bot.BatchWords(r)
+			l.Together, l.TogetherLabels = bot.BatchHead(r)+"\n"+bot.BatchText(r), []string{approve, deny}
 		}
 		if r.Always != nil {
 			l.AlwaysMeans = "From now on " + bot.AlwaysText("")
@@ -56,6 +63,7 @@ func lineOf(r agent.Reply, parcel string) line {
 func (l line) without(secrets *secret.Redactor) line {
 	clean := lineOf(bot.Hide(l.Reply, secrets), l.Parcel)
 	l.Reply, l.Shown, l.Labels = clean.Reply, clean.Shown, clean.Labels
+	l.Together, l.TogetherLabels = clean.Together, clean.TogetherLabels
 	return l
 }
 

@@ -2,7 +2,7 @@ package web
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +108,10 @@ func (r *rig) Press(_ agent.Person, _ bottest.Place, d agent.Decision) {
 	r.enqueue("/api/decide", map[string]any{"card": d.Card, "verdict": d.Verdict, "text": d.Text, "arguments": string(d.Arguments)})
 }
 
+func (r *rig) PressAll(_ agent.Person, _ bottest.Place, cards []string, verdict agent.Verdict) {
+	r.enqueue("/api/decide", map[string]any{"card": cards[len(cards)-1], "verdict": verdict, "batch": true})
+}
+
 func (r *rig) Judge(_ agent.Person, _ bottest.Place, _ string, f bot.Feedback) {
 	r.enqueue("/api/judge", map[string]any{"card": f.Card, "said": f.Said, "span": f.Span})
 }
@@ -150,10 +154,7 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 		case agent.Final, agent.Notice, agent.Fault:
 			lines = append(lines, bottest.Line{Text: l.Text})
 		case agent.Approval, agent.Ask:
-			text := strings.Join(append([]string{l.Tool, l.Why, l.Shown, l.Text}, l.Labels...), "\n")
-			if len(l.Batch) > 0 { // there are buttons for it
-				text += fmt.Sprintf("\nAll %d of these at once", len(l.Batch))
-			}
+			text := strings.Join(slices.Concat([]string{l.Tool, l.Why, l.Shown, l.Text, l.Together}, l.Labels, l.TogetherLabels), "\n")
 			lines = append(lines, bottest.Line{Text: text, Card: &bottest.Card{ID: l.ID, Open: true}})
 		case agent.DecidedMark:
 			for _, line := range lines {

@@ -615,6 +615,7 @@ function approvalParts({ line, from }) {
     make('pre', { tabindex: '0', 'aria-label': 'Arguments', text: line.shown || JSON.stringify(line.arguments, null, 2) }),
     line.text ? make('p', { class: 'text', text: line.text }) : null,
     make('p', { class: 'until', text: untilText(line) }),
+    line.together ? make('pre', { tabindex: '0', 'aria-label': 'All of these', text: line.together }) : null,
   ].filter(Boolean);
 }
 
@@ -646,8 +647,7 @@ function idleFoot(entry) {
     button(deny, 'danger', () => (line.asks ? decide(entry, { verdict: 'deny', text: '' }) : denyForm(entry))),
     line.parked ? null : button('Edit', '', () => editForm(entry)),
     line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null,
-    line.batch ? button('Approve all ' + line.batch.length, '', () => decideAll(line.batch, 'approve')) : null,
-    line.batch ? button('Deny all ' + line.batch.length, '', () => decideAll(line.batch, 'deny')) : null));
+    ...(line.together_labels || []).map((label, n) => button(label, '', () => decide(entry, { verdict: n ? 'deny' : 'approve', batch: true })))));
 }
 
 function questionFoot(entry) {
@@ -659,13 +659,6 @@ function questionFoot(entry) {
     make('div', {}, make('label', { for: 'own-' + line.id, text: choices.length ? 'Or in your own words' : 'Your answer' }), field),
     make('div', { class: 'buttons' }, make('button', { type: 'submit', class: choices.length ? '' : 'primary', text: 'Answer' })));
   entry.foot.replaceChildren(...(choices.length ? [make('div', { class: 'buttons' }, ...choices)] : []), own);
-}
-
-// decideAll decides those of several cards that still wait, one after the other.
-async function decideAll(ids, verdict) {
-  for (const entry of ids.map(id => state.cards.get(id))) {
-    if (entry && !entry.settled) await decide(entry, { verdict });
-  }
 }
 
 // decide sends a decision. What comes of it is told by the stream, in every tab.
