@@ -352,6 +352,49 @@ func TestLikeCardsKnowEachOther(t *testing.T) {
 	}
 }
 
+// All cards of a batch can be decided at once where they are alike, few, and short enough to be read on one card; parked ones
+// too.
+func TestWhatIsDecidedAtOnce(t *testing.T) {
+	argument := func(n, size int) string { return fmt.Sprintf(`{"x":"%d %s"}`, n, strings.Repeat("y", size)) }
+	for name, c := range map[string]struct {
+		cards, size int
+		policy      agent.Policy
+		want        int
+	}{
+		"some":         {20, 5, agent.PolicyAsk, 20},
+		"many":         {21, 5, agent.PolicyAsk, 0},
+		"long":         {2, 800, agent.PolicyAsk, 0},
+		"one":          {1, 5, agent.PolicyAsk, 0},
+		"parked":       {3, 5, agent.PolicySecond, 3},
+		"nobody's own": {3, 5, agent.PolicyOwner, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls []model.Call
+			for n := range c.cards {
+				calls = append(calls, agenttest.Call(n, "delete", argument(n, c.size)))
+			}
+			d := &deeds{}
+			w, _ := fresh(t, once(calls...), d.tool("delete", agent.Effectful, c.policy))
+			w.Say("go")
+			var cards []agent.Reply
+			for _, card := range agenttest.Only(w.Rest(), agent.Approval) {
+				if len(cards) == 0 || cards[len(cards)-1].ID != card.ID { // an owner's stands in several places
+					cards = append(cards, card)
+				}
+			}
+			last := cards[c.cards-1]
+			if len(last.Batch) != c.want || len(last.Calls) != c.want {
+				t.Fatalf("the last of %d cards decides %d, and tells of %d", len(cards), len(last.Batch), len(last.Calls))
+			}
+			for n, call := range last.Calls {
+				if last.Batch[n] != cards[n].ID || string(call.Arguments) != argument(n, c.size) {
+					t.Errorf("call %d is told as %s of card %s", n, call.Arguments, last.Batch[n])
+				}
+			}
+		})
+	}
+}
+
 // Questions, what becomes of them, and the line that ends a turn are words of it as well, and so is what is read again of them.
 func TestAllWordsOfATaintedTurnSaySo(t *testing.T) {
 	const link = "https://evil.test/?code=4711"

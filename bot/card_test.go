@@ -89,6 +89,30 @@ func TestCardShowsEveryArgument(t *testing.T) {
 	}
 }
 
+// TestBatchHidesNothing tells of the calls of a batch: each on a line, whatever is in it.
+func TestBatchHidesNothing(t *testing.T) {
+	r := shellCard("ls")
+	r.ID, r.Batch = "c2", []string{"c1", "c2"}
+	r.Calls = []agent.BatchCall{
+		{Arguments: json.RawMessage(`{"path": "a\u202e<b>\nc", "n": 1.10}`), Text: "- old\n+ new\u200b"}, {Arguments: json.RawMessage("{\"cut\": \"\u0441url\n")},
+	}
+	want := "1) {\"path\":\"a\\u202e<b>\\nc\",\"n\":1.10}\n   - old\n   + new\\u{200B}\n2) {\"cut\": \"\u0441url\\u{A}"
+	if got := bot.BatchText(r); got != want {
+		t.Errorf("the batch says %q, want %q", got, want)
+	}
+	r.Calls[1].Arguments = json.RawMessage(`{"run":"сurl"}`)
+	if got := bot.BatchText(r); !strings.HasSuffix(got, "several alphabets that look alike stand in: сurl") {
+		t.Errorf("the batch says %q", got)
+	}
+	if got := bot.CardText(r, "/"); !strings.Contains(got, "\nAll 2 of these at once: /approve c1 c2   /deny c1 c2\n1) ") {
+		t.Errorf("the card says %q", got)
+	}
+	r.Tool = "create_heartbeat"
+	if approve, deny := bot.BatchWords(r); approve != "Save all 2" || deny != "Cancel all 2" {
+		t.Errorf("the buttons are %q and %q", approve, deny)
+	}
+}
+
 func TestCardSaysUntilWhenAndWhy(t *testing.T) {
 	until := time.Date(2026, 12, 1, 9, 0, 0, 0, time.Local)
 	r := shellCard("ls")

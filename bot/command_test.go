@@ -343,6 +343,28 @@ func TestClickOnNothing(t *testing.T) {
 	}
 }
 
+// TestABatchThatIsNone decides all cards of a batch by one that is in none, and by nonsense.
+func TestABatchThatIsNone(t *testing.T) {
+	s, f := newStage(t, "/")
+	s.answered(f, "erase it")
+	card := s.card(f)
+	for verdict, want := range map[agent.Verdict]string{agent.Approve: "cannot be decided at once", agent.Always: "cannot be decided at once"} {
+		e := s.event("")
+		e.Click, e.Batch = &agent.Decision{Card: card, Verdict: verdict}, true
+		if got := s.receive(e); got != bot.Taken || !strings.Contains(f.texts(annHome), want) {
+			t.Errorf("%s: admission %d, said %q", verdict, got, f.texts(annHome))
+		}
+	}
+	if _, waiting, err := s.hub.Card(context.Background(), card); err != nil || !waiting {
+		t.Errorf("the card waits: %v, %v", waiting, err)
+	}
+	e := s.event("")
+	e.Click, e.Batch = &agent.Decision{Card: "nothing", Verdict: agent.Deny}, true
+	if s.receive(e); !strings.Contains(f.texts(annHome), "do not know that card") {
+		t.Errorf("said %q", f.texts(annHome))
+	}
+}
+
 // TestStopAll is for owners: it stops every turn and lets heartbeats rest until they go on.
 func TestStopAll(t *testing.T) {
 	f := newFake()

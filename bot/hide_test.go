@@ -20,6 +20,14 @@ func TestACardSaysWhatItDoesNotShow(t *testing.T) {
 	if !strings.Contains(string(card.Arguments), "plover") || card.Choices[0] == secret.Mark {
 		t.Error("the card itself was changed")
 	}
+	card.Batch, card.Calls = []string{"c0", "c1"}, []agent.BatchCall{{Arguments: json.RawMessage(`{"to":"bob"}`)}, {Arguments: card.Arguments}}
+	if shown := Hide(card, secrets); shown.Batch != nil || shown.Calls != nil || len(card.Batch) != 2 {
+		t.Errorf("cards one of which has a secret are decided at once: %+v", shown)
+	}
+	card.Calls = card.Calls[:1]
+	if shown := Hide(card, secrets); len(shown.Batch) != 2 {
+		t.Errorf("cards without secrets are not decided at once: %+v", shown)
+	}
 	if plain := Hide(agent.Reply{Kind: agent.Approval, Arguments: json.RawMessage(`{"to": "bob"}`)}, secrets); plain.Text != "" || string(plain.Arguments) != `{"to": "bob"}` {
 		t.Errorf("a card without secrets is shown as %+v", plain)
 	}

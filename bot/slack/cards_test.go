@@ -56,6 +56,13 @@ func deleting(req model.Request) model.Answer {
 		arguments, _ := json.Marshal(map[string]any{"question": "Which?", "choices": strings.Split(choices, ",")})
 		return agenttest.Do(agenttest.Call(len(req.Messages), "ask_person", string(arguments)))
 	}
+	if _, paths, found := strings.Cut(said, "delete each of "); found {
+		var calls []model.Call
+		for i, path := range strings.Split(paths, ",") {
+			calls = append(calls, agenttest.Call(len(req.Messages)+i, "delete", `{"path":"`+path+`"}`))
+		}
+		return agenttest.Do(calls...)
+	}
 	if _, path, found := strings.Cut(said, "delete "); found {
 		return agenttest.Do(agenttest.Call(len(req.Messages), "delete", `{"path":"`+path+`"}`))
 	}
@@ -472,6 +479,99 @@ func TestExpiredCards(t *testing.T) {
 	s.settled(late, "expired")
 	if s.runs() != nil {
 		t.Error("an expired card ran")
+	}
+}
+
+// batch lets Ann ask for several deletions in the channel, and gives their cards.
+func (s *shop) batch(paths string) (cards []slacktest.Message) {
+	s.Helper()
+	before := len(s.server.ByBot(shared))
+	s.says("U0ANN", shared, "delete each of "+paths)
+	for _, m := range s.server.ByBot(shared)[before:] {
+		if cardOf(m) != "" {
+			cards = append(cards, m)
+		}
+	}
+	if n := strings.Count(paths, ",") + 1; len(cards) != n {
+		s.Fatalf("%d cards for %d deletions; slack shows\n%s", len(cards), n, s.shown())
+	}
+	return cards
+}
+
+// labels are what the buttons of a message are called.
+func labels(m slacktest.Message) string {
+	var names []string
+	for _, b := range m.Buttons() {
+		names = append(names, b.Label())
+	}
+	return strings.Join(names, ", ")
+}
+
+// TestBatchInSlack decides cards with one press: a double click is one press, each card has its own outcome, and a press that
+// comes too late is told so once.
+func TestBatchInSlack(t *testing.T) {
+	s := openShop(t, nil)
+	cards := s.batch("a.md,b.md,c.md")
+	if labels(cards[1]) != "Approve, Deny, Edit" || labels(cards[2]) != "Approve, Deny, Edit, Approve all 3, Deny all 3" {
+		t.Fatalf("the buttons are %q and %q", labels(cards[1]), labels(cards[2]))
+	}
+	last := cards[2]
+	first, _ := s.server.Click("U0ANN", shared, last.TS, actionApproveAll)
+	second, _ := s.server.Click("U0ANN", shared, last.TS, actionApproveAll)
+	s.acked(first, second, s.server.Redeliver(first))
+	for i, path := range []string{"a.md", "b.md", "c.md"} {
+		s.settled(cards[i], "approved by <@U0ANN>", `{"path":"`+path+`"}`)
+	}
+	if runs := s.runs(); fmt.Sprint(runs) != `[{"path":"a.md"} {"path":"b.md"} {"path":"c.md"}]` {
+		t.Errorf("ran %q", runs)
+	}
+	for _, m := range s.server.ByBot(shared) {
+		if strings.Contains(m.Text, "of the 3") {
+			t.Errorf("somebody is told %q", m.Text)
+		}
+	}
+	for _, user := range []string{"U0ANN", "U0BOB"} {
+		before := len(s.server.ByBot(shared))
+		s.press(user, last, actionDenyAll)
+		fresh := s.server.ByBot(shared)[before:]
+		if len(fresh) != 1 || fresh[0].For != user || !strings.Contains(fresh[0].Text, "already approved by Ann") {
+			t.Errorf("a late press of %s says %+v", user, fresh)
+		}
+	}
+}
+
+// TestBatchWhoseCardsExpire decides what is left after one card has expired: that one says so by itself.
+func TestBatchWhoseCardsExpire(t *testing.T) {
+	s := openShop(t, nil)
+	cards := s.batch("a.md,b.md")
+	s.expire(cards[0])
+	s.settled(cards[0], "expired: decided by nobody in time")
+	s.restart(nil)
+	s.press("U0ANN", cards[1], actionApproveAll)
+	s.settled(cards[1], "approved by <@U0ANN>")
+	if !s.told("U0ANN", shared, "1 of the 2: It had expired") {
+		t.Errorf("slack shows\n%s", s.shown())
+	}
+	if runs := s.runs(); fmt.Sprint(runs) != `[{"path":"b.md"}]` {
+		t.Errorf("ran %q", runs)
+	}
+}
+
+// TestBatchThatCannotBeRead decides cards one by one whose calls have too much in them to be read on one.
+func TestBatchThatCannotBeRead(t *testing.T) {
+	s := openShop(t, nil)
+	for paths, want := range map[string]string{
+		strings.Repeat("a", 800) + "," + strings.Repeat("b", 800):           "Approve, Deny, Edit",
+		strings.Repeat("\u200b", 200) + "," + strings.Repeat("\u200b", 201): "Approve, Deny, Edit",
+		strings.Repeat("a", 600) + "," + strings.Repeat("b", 600):           "Approve, Deny, Edit, Approve all 2, Deny all 2",
+	} {
+		cards := s.batch(paths)
+		if got := labels(cards[1]); got != want {
+			t.Errorf("the buttons of a batch of %d characters are %q", length(paths), got)
+		}
+		s.press("U0ANN", cards[0], actionApprove)
+		s.press("U0ANN", cards[1], actionApprove)
+		s.runs()
 	}
 }
 

@@ -20,6 +20,17 @@ func deleteScript(_ int, req modeltest.ChatRequest) modeltest.Reply {
 	return modeltest.Reply{Calls: []model.Call{call("c1", "delete_file", `{"path":"a.txt"}`)}, Usage: usage}
 }
 
+// clearScript asks for three deletions at once.
+func clearScript(_ int, req modeltest.ChatRequest) modeltest.Reply {
+	done := results(req)
+	if len(done) > 0 {
+		return modeltest.Reply{Text: "It says: " + strings.Join([]string{done["c1"], done["c2"], done["c3"]}, " | "), Usage: usage}
+	}
+	return modeltest.Reply{Calls: []model.Call{
+		call("c1", "delete_file", `{"path":"a.txt"}`), call("c2", "delete_file", `{"path":"b.txt"}`), call("c3", "delete_file", `{"path":"c.txt"}`),
+	}, Usage: usage}
+}
+
 func TestACardOutlivesAKill(t *testing.T) {
 	server := modeltest.NewServer(t, deleteScript)
 	p := newPlace(t, server, "")

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"nudge/agent/model/modeltest"
 	"nudge/bot/bottest/discordtest"
 )
 
@@ -37,6 +38,12 @@ type den struct {
 // newDen makes one in which Ann is served, and others who are named as in [access].
 func newDen(t *testing.T, options discordtest.Options, others ...string) *den {
 	t.Helper()
+	return newDenWith(t, nil, options, others...)
+}
+
+// newDenWith makes one with another model, if it is not nil.
+func newDenWith(t *testing.T, model *modeltest.Server, options discordtest.Options, others ...string) *den {
+	t.Helper()
 	allow := strings.Join(append(others, fmt.Sprintf("%q, %q", "discord:"+discordAnn, "discord:"+discordOlga)), ", ")
 	d := &den{T: t, discord: discordtest.New(options)}
 	t.Cleanup(d.discord.Close)
@@ -44,7 +51,7 @@ func newDen(t *testing.T, options discordtest.Options, others ...string) *den {
 	d.discord.AddUser(discordtest.User{ID: discordOlga, Name: "Olga"})
 	d.discord.AddUser(discordtest.User{ID: discordEve, Name: "Eve"})
 	d.discord.AddChannel(discordChannel)
-	d.place = newPlace(t, nil, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [%s]\nowners = [%q]\n[web]\nlisten = \"\"\n"+
+	d.place = newPlace(t, model, fmt.Sprintf("[discord]\ntoken_env = %q\napi_url = %q\n[access]\nallow = [%s]\nowners = [%q]\n[web]\nlisten = \"\"\n"+
 		"[[command]]\nname = \"wait\"\nrun = [\"sleep\", \"{seconds}\"]\neffect = \"read\"\napprove = \"no\"\nparameters = { seconds = \"[0-9]+\" }\n",
 		tokenVariable, d.discord.APIURL(), allow, "discord:"+discordOlga))
 	t.Cleanup(func() {
@@ -161,6 +168,53 @@ func TestDiscord(t *testing.T) {
 		t.Errorf("the program ended with %d", status)
 	}
 	d.cmd = nil
+}
+
+// TestDiscordBatch decides three cards with one press after kill -9, and presses once more.
+func TestDiscordBatch(t *testing.T) {
+	d := newDenWith(t, modeltest.NewServer(t, clearScript), discordtest.Options{})
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		if err := os.WriteFile(d.place.workspace(name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.start()
+	d.linked(1)
+	dm := discordtest.DM(discordAnn)
+	d.discord.Say(discordAnn, dm, "please clear it")
+	last := d.told(dm, "All 3 of these at once:")
+	for _, part := range []string{`1) {"path":"a.txt"}`, `2) {"path":"b.txt"}`, `3) {"path":"c.txt"}`} {
+		if !strings.Contains(last.Text, part) {
+			t.Errorf("the last card does not say %q: %q", part, last.Text)
+		}
+	}
+	d.kill()
+	d.start()
+	d.linked(2)
+	press := func(label string) {
+		t.Helper()
+		for _, b := range last.FirstButtons() {
+			if b.Label == label {
+				d.discord.Click(discordAnn, dm, last.ID, b.ID)
+				return
+			}
+		}
+		t.Fatalf("there is no button %q", label)
+	}
+	press("Approve all 3")
+	d.told(dm, "It says: Deleted")
+	settled := 0
+	for _, m := range d.discord.ByBot(dm) {
+		if strings.Contains(m.Text, "approved by <@"+discordAnn+">") && strings.Contains(m.Text, "<t:") && len(m.Buttons()) == 0 {
+			settled++
+		}
+	}
+	left, err := os.ReadDir(d.place.workspace(""))
+	if settled != 3 || err != nil || len(left) > 0 {
+		t.Errorf("%d cards are settled, and the files %v are left", settled, left)
+	}
+	press("Deny all 3")
+	d.told(dm, "It was already approved by Ann")
 }
 
 // TestDoctorAsksDiscord lets the doctor find a token that is not taken, and the switch that is off.

@@ -478,6 +478,56 @@ func TestSlackCards(t *testing.T) {
 	}
 }
 
+// TestSlackBatch decides one of three cards by itself, and after a kill all of them with one press, which others may not.
+func TestSlackBatch(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, clearScript, "")
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		o.file(name)
+	}
+	thread, _ := o.say(slacktest.Said{User: ann, Channel: team, Text: addBot + "please clear it"})
+	var cards []slacktest.Message
+	o.until("there are three cards", func() bool {
+		cards = slices.DeleteFunc(o.slack.ByBot(team), func(m slacktest.Message) bool { return m.Thread != thread || actionOf(m, "Approve") == "" })
+		return len(cards) == 3
+	})
+	last := cards[2]
+	for _, part := range []string{"All 3 of these at once:", `1) {"path":"a.txt"}`, `2) {"path":"b.txt"}`, `3) {"path":"c.txt"}`, "Approve all 3", "Deny all 3"} {
+		if !strings.Contains(last.Shown(), part) || strings.Contains(cards[0].Shown(), part) {
+			t.Errorf("the last card, and no other, says %q:\n%s", part, last.Shown())
+		}
+	}
+	trigger := o.press(ann, cards[1], "Deny")
+	form, opened := o.slack.View(trigger)
+	if !opened {
+		t.Fatal("no form asks why")
+	}
+	o.acked(o.slack.Submit(ann, form, nil))
+	o.settled(cards[1])
+	o.restart()
+	o.press(bob, last, "Approve all 3")
+	o.until("Bob was refused", func() bool {
+		return slices.ContainsFunc(o.slack.ByBot(team), func(m slacktest.Message) bool { return m.For == bob && strings.Contains(m.Text, "not yours to decide") })
+	})
+	o.press(ann, last, "Approve all 3")
+	o.told(team, "It says: Deleted")
+	o.told(team, "1 of the 3: It was already denied by Ann")
+	if o.exists("a.txt") || !o.exists("b.txt") || o.exists("c.txt") {
+		t.Error("something else than what was approved is gone")
+	}
+	for i, want := range []string{"approved by <@" + ann + ">", "denied by <@" + ann + ">", "approved by <@" + ann + ">"} {
+		if now := o.settled(cards[i]); !strings.Contains(now.Text, want) || !strings.Contains(now.Text, "<!date^") {
+			t.Errorf("card %d ends as %q", i+1, now.Text)
+		}
+	}
+	o.file("a.txt")
+	o.press(ann, last, "Approve all 3")
+	o.told(team, "It was already approved by Ann")
+	if n := len(o.model.Requests()); !o.exists("a.txt") || n != 2 {
+		t.Errorf("a second press ran something, or the model was called %d times", n)
+	}
+}
+
 func TestSlackCardOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, deleteScript, "")
