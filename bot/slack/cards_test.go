@@ -518,7 +518,8 @@ func TestBatchInSlack(t *testing.T) {
 	last := cards[2]
 	first, _ := s.server.Click("U0ANN", shared, last.TS, actionApproveAll)
 	second, _ := s.server.Click("U0ANN", shared, last.TS, actionApproveAll)
-	s.acked(first, second, s.server.Redeliver(first))
+	s.acked(first, second)
+	s.acked(s.server.Redeliver(first))
 	for i, path := range []string{"a.md", "b.md", "c.md"} {
 		s.settled(cards[i], "approved by <@U0ANN>", `{"path":"`+path+`"}`)
 	}
@@ -526,7 +527,7 @@ func TestBatchInSlack(t *testing.T) {
 		t.Errorf("ran %q", runs)
 	}
 	for _, m := range s.server.ByBot(shared) {
-		if strings.Contains(m.Text, "of the 3") {
+		if m.For != "" {
 			t.Errorf("somebody is told %q", m.Text)
 		}
 	}
