@@ -14,12 +14,17 @@ const Said Kind = "said"
 // it.
 func Transcript(tx memory.Tx, session string, limit int) ([]Reply, error) {
 	var lines []Reply
+	asked := askedWith{}
 	err := tx.Journal().Read(session, 0, func(line memory.Entry) error {
 		e, err := decode(line)
 		if err != nil || e == nil {
 			return err
 		}
+		asked.note(e)
 		if r, ok := shown(e); ok {
+			if call, ok := e.(*toolCallEntry); ok {
+				r.Text = asked.line(call)
+			}
 			at := line.At
 			r.Session, r.At = session, &at
 			lines = append(lines, r)
@@ -30,6 +35,31 @@ func Transcript(tx memory.Tx, session string, limit int) ([]Reply, error) {
 		lines = lines[len(lines)-limit:]
 	}
 	return lines, err
+}
+
+// askedWith holds the arguments of calls that have not begun, by the call's id.
+type askedWith map[string]string
+
+func (a askedWith) note(e entry) {
+	switch e := e.(type) {
+	case *modelCallEntry:
+		for _, c := range e.Calls {
+			a[c.ID] = c.Arguments
+		}
+	case *decidedEntry:
+		if e.Arguments != nil {
+			a[e.Call] = string(e.Arguments)
+		}
+	}
+}
+
+// line is a call that begins, as it was shown then.
+func (a askedWith) line(e *toolCallEntry) string {
+	arguments := a[e.Call]
+	if e.Arguments != "" {
+		arguments = e.Arguments
+	}
+	return oneLine(strings.TrimSpace(e.Tool + " " + arguments))
 }
 
 // shown is an entry as people see it; entries that they do not see give false.
