@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"nudge/agent/model"
+	"nudge/schedule"
 )
 
 // StopReason says why a run ended, in the words of the trace.
@@ -95,7 +96,7 @@ type allowance struct {
 func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowance, *halt) {
 	used := t.used()
 	if l.Steps > 0 && used.steps >= l.Steps {
-		return allowance{}, &halt{reason: StepLimit, say: fmt.Sprintf("I stopped after %d steps, which is the limit for one turn.", used.steps)}
+		return allowance{}, &halt{reason: StepLimit, say: fmt.Sprintf("I stopped after %s, which is the limit for one turn.", schedule.Counted(used.steps, "step"))}
 	}
 	out := spec.MaxOutput
 	if l.Tokens > 0 {

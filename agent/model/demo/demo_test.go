@@ -135,6 +135,8 @@ func TestFirstCalls(t *testing.T) {
 		{"stop reminding me to stretch", `stop_heartbeat {"name":"stretch"}`},
 		{"stop heartbeat disk", `stop_heartbeat {"name":"disk"}`},
 		{"remember that I like green tea", `remember {"aliases":["love","enjoy","favourite","favorite","prefer","hot drink","beverage"],"text":"I like green tea"}`},
+		{"what is my cat called?", `recall {"queries":["cat called","cat","kitten pet name named"]}`},
+		{"what is my cat's name?", `recall {"queries":["cat's name","cat","kitten pet called named"]}`},
 		{"what do you know about tea?", `recall {"queries":["tea","hot drink beverage"]}`},
 		{"what hot drink do I like?", `recall {"queries":["what hot drink do I like","love enjoy favourite favorite prefer"]}`},
 		{"which city does my sister live in?", `recall {"queries":["which city does my sister live in","live home reside moved address brother sibling city"]}`},

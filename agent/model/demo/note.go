@@ -76,6 +76,9 @@ func otherWords(text string) []string {
 	return found
 }
 
+// nameAsked is a question about what somebody or something is called.
+var nameAsked = expression(`(?i)^(.+?)(?:['’]s? name| (?:is )?(?:called|named))$`)
+
 func rememberIntent(_ *reading, c clause) act {
 	m := groups(rememberWords, c.plain)
 	if m == nil || rememberAsks.MatchString(c.plain) {
@@ -118,6 +121,9 @@ func recallIntent(r *reading, c clause) act {
 			return nil
 		}
 		queries := []string{m["what"]}
+		if whose := nameAsked.FindStringSubmatch(m["what"]); whose != nil {
+			queries = append(queries, whose[1]) // a note that tells a name need not say that it is one
+		}
 		if others := otherWords(m["what"]); len(others) > 0 {
 			queries = append(queries, strings.Join(others, " "))
 		}
