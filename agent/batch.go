@@ -35,23 +35,30 @@ func (a *actor) batch(ctx context.Context) (outcome, error) {
 		if err := a.attend(ctx); err != nil {
 			return again, err
 		}
-		if !c.done && c.card == nil {
-			// What the call's policy depends on may have changed since the batch was judged.
-			if err := a.judgeCall(c); err != nil {
-				return again, err
-			}
-		}
-		switch {
-		case c.done: // answered in words
-		case c.card != nil && c.card.verdict == "":
+		if undecided, err := a.runCall(ctx, c); err != nil {
+			return again, err
+		} else if undecided {
 			return a.pause()
-		default:
-			if err := a.perform(ctx, c); err != nil {
-				return again, err
-			}
 		}
 	}
 	return settled, a.commit() // closing: the next start goes on from the journal
+}
+
+// runCall runs a call whose turn it is, unless it was answered in words or a person has yet to decide about it.
+func (a *actor) runCall(ctx context.Context, c *call) (undecided bool, err error) {
+	if !c.done && c.card == nil {
+		// What the call's policy depends on may have changed since the batch was judged.
+		if err := a.judgeCall(c); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case c.done:
+		return false, nil
+	case c.card != nil && c.card.verdict == "":
+		return true, nil
+	}
+	return false, a.perform(ctx, c)
 }
 
 // next is the first call, in the order asked for, that has no result.

@@ -158,25 +158,33 @@ func (d *Diary) renewSome(ctx context.Context, person string) (renewed int, more
 		if err != nil {
 			return err
 		}
-		renewed, more = 0, len(notes) == renewBatch || now != before
-		for i, n := range notes {
-			now, found, err := load(tx, person, n.ID)
-			if err != nil {
-				return err
-			}
-			if !found || now.spoken() != n.spoken() {
-				continue // changed meanwhile
-			}
-			t := now.trait()
-			t.model, t.vectors = d.Embedder.Model(), vectors[i]
-			if err := save(tx, person, now, t); err != nil {
-				return err
-			}
-			renewed++
+		more = len(notes) == renewBatch || now != before
+		if renewed, err = d.saveVectors(tx, person, notes, vectors); err != nil {
+			return err
 		}
 		return d.renewed(tx, person, more)
 	})
 	return renewed, more, err
+}
+
+// saveVectors gives notes the vectors that were made for them, but for notes that were changed meanwhile.
+func (d *Diary) saveVectors(tx memory.Tx, person string, notes []Note, vectors [][][]float32) (renewed int, err error) {
+	for i, n := range notes {
+		now, found, err := load(tx, person, n.ID)
+		if err != nil {
+			return 0, err
+		}
+		if !found || now.spoken() != n.spoken() {
+			continue
+		}
+		t := now.trait()
+		t.model, t.vectors = d.Embedder.Model(), vectors[i]
+		if err := save(tx, person, now, t); err != nil {
+			return 0, err
+		}
+		renewed++
+	}
+	return renewed, nil
 }
 
 // renewed notes how far a person's diary has come. One that is empty now stays without a stamp.
