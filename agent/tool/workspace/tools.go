@@ -124,7 +124,6 @@ func (c Config) readsOutside(in agent.Invocation) bool {
 }
 
 func (c Config) writeFile() agent.Tool {
-	dirs := c.Dirs
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "write_file",
@@ -136,50 +135,57 @@ func (c Config) writeFile() agent.Tool {
 			Effect: agent.Effectful,
 			Policy: agent.PolicyAsk,
 		},
-		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-			var with struct {
-				Content string `json:"content"`
-			}
-			if err := in.Decode(&with); err != nil {
-				return agent.Result{}, err
-			}
-			var path string
-			result, err := within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
-				if err := c.noteOutside(ctx, in, name); err != nil {
-					return "", err
-				}
-				path = name
-				return write(ctx, root, name, with.Content)
-			})
-			if err == nil {
-				result.Commit = c.forgetOutside(in, path)
-			}
-			return result, err
-		},
-		Judge: func(in agent.Invocation) (policy agent.Policy, name string, err error) {
-			_, err = within(dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {
-				if policy, name, err = judgeWrite(root, path); name == Overwrite && bytes.Contains(in.Arguments, []byte(secret.Mark)) {
-					err = fmt.Errorf("%q is not replaced: the new content has %s, which would take the place of what was hidden from you", path, secret.Mark)
-				}
-				return "", err
-			})
-			return policy, name, err
-		},
-		Card: func(in agent.Invocation) string {
-			var with struct {
-				Content string `json:"content"`
-			}
-			if in.Decode(&with) != nil {
-				return ""
-			}
-			said, err := within(dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return difference(root, name, with.Content) })
-			if err != nil {
-				return ""
-			}
-			return said.Text
-		},
-		Digest: func(in agent.Invocation) string { return digestOf(dirs, in) },
+		Run:    c.runWrite,
+		Judge:  c.judgeWrite,
+		Card:   c.cardOfWrite,
+		Digest: func(in agent.Invocation) string { return digestOf(c.Dirs, in) },
 	}
+}
+
+type contentArguments struct {
+	Content string `json:"content"`
+}
+
+func (c Config) runWrite(ctx context.Context, in agent.Invocation) (agent.Result, error) {
+	var with contentArguments
+	if err := in.Decode(&with); err != nil {
+		return agent.Result{}, err
+	}
+	var path string
+	result, err := within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
+		if err := c.noteOutside(ctx, in, name); err != nil {
+			return "", err
+		}
+		path = name
+		return write(ctx, root, name, with.Content)
+	})
+	if err == nil {
+		result.Commit = c.forgetOutside(in, path)
+	}
+	return result, err
+}
+
+func (c Config) judgeWrite(in agent.Invocation) (policy agent.Policy, name string, err error) {
+	_, err = within(c.Dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {
+		if policy, name, err = judgeWrite(root, path); name == Overwrite && bytes.Contains(in.Arguments, []byte(secret.Mark)) {
+			err = fmt.Errorf("%q is not replaced: the new content has %s, which would take the place of what was hidden from you", path, secret.Mark)
+		}
+		return "", err
+	})
+	return policy, name, err
+}
+
+// cardOfWrite is what a write would change, for the person who is asked.
+func (c Config) cardOfWrite(in agent.Invocation) string {
+	var with contentArguments
+	if in.Decode(&with) != nil {
+		return ""
+	}
+	said, err := within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return difference(root, name, with.Content) })
+	if err != nil {
+		return ""
+	}
+	return said.Text
 }
 
 func deleteFile(dirs Dirs) agent.Tool {
