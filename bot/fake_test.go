@@ -18,6 +18,7 @@ import (
 	"nudge/memory"
 	"nudge/memory/bolt"
 	"nudge/memory/diary"
+	"nudge/memory/memorytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,7 +129,7 @@ func echo(req model.Request) model.Answer {
 }
 
 func openStore(t *testing.T) memory.Store {
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"nudge/agent/trace"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/memorytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -102,7 +103,7 @@ func turn(t *testing.T, store memory.Store) string {
 // played gives the turn's events and those of the wake to a test. Everything in it happens in the time of a bubble.
 func played(t *testing.T, check func(t *testing.T, store memory.Store, id string)) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+		store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

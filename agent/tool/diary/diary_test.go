@@ -17,6 +17,7 @@ import (
 	tool "nudge/agent/tool/diary"
 	"nudge/memory/bolt"
 	"nudge/memory/diary"
+	"nudge/memory/memorytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ func script(req model.Request) model.Answer {
 
 func newRig(t *testing.T, others ...agent.Tool) *rig {
 	t.Helper()
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

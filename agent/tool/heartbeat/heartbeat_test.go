@@ -17,13 +17,14 @@ import (
 	"nudge/agent/tool/heartbeat"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/memorytest"
 	"nudge/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T) memory.Store {
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

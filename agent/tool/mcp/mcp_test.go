@@ -23,6 +23,7 @@ import (
 	"nudge/agent"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/memorytest"
 )
 
 // patience is waited for only when something is wrong.
@@ -70,7 +71,7 @@ func newDesk(t *testing.T, store memory.Store, servers ...Server) *desk {
 
 func newStore(t *testing.T) memory.Store {
 	t.Helper()
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

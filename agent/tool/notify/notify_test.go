@@ -54,7 +54,7 @@ func script(req model.Request) model.Answer {
 }
 
 func open(t *testing.T) memory.Store {
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,12 @@ import (
 	"nudge/agent"
 	"nudge/memory"
 	"nudge/memory/bolt"
+	"nudge/memory/memorytest"
 )
 
 // What is written while text of strangers is before the model is outside text for whoever reads it, until it is written anew.
 func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
-	store, err := bolt.Open(filepath.Join(t.TempDir(), "nudge.db"), bolt.Options{})
+	store, err := bolt.Open(filepath.Join(memorytest.Dir(t), "nudge.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
