@@ -90,18 +90,17 @@ type Agent struct {
 	ctx    context.Context // ends when Close no longer waits
 	cancel context.CancelCauseFunc
 
-	mu     sync.Mutex
-	idle   *sync.Cond
-	actors map[string]*actor
-	ended  map[string]chan Totals // of wakes that somebody waits for, by session
-	// failing is how long each session that failed last time is left alone.
-	failing map[string]time.Duration
+	mu      sync.Mutex               // guards what follows, up to purse
+	idle    *sync.Cond               // of mu: an actor has ended, or a wait for that
+	actors  map[string]*actor        // of the sessions that have something to do
+	ended   map[string]chan Totals   // of wakes that somebody waits for, by session
+	failing map[string]time.Duration // how long each session that failed last time is left alone
 	closed  bool
 	shelf   shelf
 	// fetching are the files that are being got, by the names of their rows; each is closed at the end.
 	fetching map[string]chan struct{}
 
-	purse sync.Mutex
+	purse sync.Mutex       // guards held
 	held  map[string]Money // of a person's day, for calls whose reserve is not on disk yet
 }
 
@@ -134,7 +133,10 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	ag := &Agent{Config: c, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{}, failing: map[string]time.Duration{}, fetching: map[string]chan struct{}{}}
+	ag := &Agent{
+		Config: c, models: candidates(c), actors: map[string]*actor{}, ended: map[string]chan Totals{}, held: map[string]Money{},
+		failing: map[string]time.Duration{}, fetching: map[string]chan struct{}{},
+	}
 	ag.tools.Store(box)
 	ag.idle = sync.NewCond(&ag.mu)
 	ag.ctx, ag.cancel = context.WithCancelCause(context.Background())
