@@ -2,6 +2,7 @@
 // The diary: what is remembered of the person, in a dialog of its own. It uses the small tools of app.js.
 
 const diary = $('diary');
+// loadDiary lists the notes that are searched for. Only the newest answer counts.
 let searching = 0;
 
 async function loadDiary() {
@@ -9,11 +10,9 @@ async function loadDiary() {
   const query = $('diary-words').value.trim();
   let found;
   try {
-    const response = await fetch('/api/diary' + (query ? '?' + new URLSearchParams({ q: query }) : ''));
-    found = await response.json();
-    if (!response.ok) throw new Error(found.error || 'The diary can’t be read just now.');
+    found = await readJSON('/api/diary' + (query ? '?' + new URLSearchParams({ q: query }) : ''));
   } catch (err) {
-    diaryState(err instanceof TypeError ? 'Nudge can’t be reached just now.' : err.message, true);
+    if (mine === searching) diaryState(err.message, true);
     return;
   }
   if (mine !== searching) return;
@@ -41,9 +40,13 @@ function noteItem(note) {
     make('p', { class: 'note-buttons' },
       make('button', { type: 'button', onclick: edit }, 'Edit'),
       make('button', { type: 'button', onclick: ask }, 'Delete')));
+  const back = () => {
+    show();
+    item.querySelector('button').focus();
+  };
   const ask = () => {
     const yes = make('button', { type: 'button', class: 'danger', onclick: () => change({}) }, 'Delete for good');
-    item.querySelector('.note-buttons').replaceChildren(yes, make('button', { type: 'button', onclick: () => { show(); item.querySelector('button').focus(); } }, 'Keep it'));
+    item.querySelector('.note-buttons').replaceChildren(yes, make('button', { type: 'button', onclick: back }, 'Keep it'));
     yes.focus();
   };
   const edit = () => {
@@ -51,7 +54,8 @@ function noteItem(note) {
     field.value = note.text;
     item.replaceChildren(field, make('p', { class: 'note-buttons' },
       make('button', { type: 'button', onclick: () => change({ text: field.value }) }, 'Save'),
-      make('button', { type: 'button', onclick: show }, 'Cancel')));
+      make('button', { type: 'button', onclick: back }, 'Cancel')));
+    onEscape(item, back);
     field.focus();
   };
   const change = async what => {
