@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,10 +23,25 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(patient{m}, map[string]func(){
 		"nudge":    func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"mcp-echo": echoServer,
 	})
+}
+
+// patient runs more of the parallel tests at once than there are processors: what they do is wait.
+type patient struct{ *testing.M }
+
+func (p patient) Run() int {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", fmt.Sprint(runtime.GOMAXPROCS(0)+2)); err != nil {
+			panic(err)
+		}
+	}
+	return p.M.Run()
 }
 
 func TestScripts(t *testing.T) {

@@ -152,7 +152,7 @@ path = "full"
 	})
 	v := shown(ann, "delete_file")
 	text := slacktest.Message{Blocks: v.Blocks}.Shown()
-	for _, want := range []string{"*disk*: on Monday to Friday at 09:00, on; next <!date^", "Nothing is remembered of you.", "You have spent $"} {
+	for _, want := range []string{"*disk*: on Monday to Friday at 09:00, when full is there, on; next <!date^", "Nothing is remembered of you.", "You have spent $"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the Home lacks %q:\n%s", want, text)
 		}
