@@ -32,15 +32,6 @@ func (p place) state(words string) {
 	}
 }
 
-// whyHas waits until what is told of a heartbeat has some words.
-func (p place) whyHas(name, words string) {
-	p.t.Helper()
-	eventually(p.t, "why "+name+" has "+words, func() bool {
-		out, _ := p.run("why", name)
-		return strings.Contains(out, words)
-	})
-}
-
 // TestABuildThatTurnsRed: what a person asks for in a conversation is checked with the command that the config prepared; it
 // wakes when that says so and not before, and a command that the config has no more is an error that is told once.
 func TestABuildThatTurnsRed(t *testing.T) {
@@ -64,7 +55,7 @@ func TestABuildThatTurnsRed(t *testing.T) {
 	k.say("tell me every second if builds is red")
 	k.say("/approve " + k.until("approval").ID)
 	k.until("settled")
-	p.whyHas("builds", "slept   the condition was false")
+	p.becomes("builds", "slept   the condition was false")
 	if told := k.kinds("notify"); told != "" {
 		t.Errorf("while the build was green: %s", told)
 	}
@@ -72,7 +63,7 @@ func TestABuildThatTurnsRed(t *testing.T) {
 	if told := k.until("notify"); told.Heartbeat != "builds" || !strings.Contains(told.Text, "red 2") {
 		t.Errorf("it told %s", told.raw)
 	}
-	p.whyHas("builds", "the condition was still true, and had woken already")
+	p.becomes("builds", "the condition was still true, and had woken already")
 	k.end()
 
 	if out, status := p.run("simulate", "--heartbeat", "builds", "--to", "3s"); status != 0 || !strings.Contains(out, "woke") && !strings.Contains(out, "still true") {
@@ -98,10 +89,9 @@ func TestABuildThatTurnsRed(t *testing.T) {
 	if want := `there is no command "builds" that only reads; there are other`; !strings.Contains(told.Text, want) {
 		t.Errorf("it told %s, want %q", told.raw, want)
 	}
-	before, _ := p.run("why", "builds")
+	before := p.why("builds")
 	eventually(t, "it failed three times more", func() bool {
-		out, _ := p.run("why", "builds")
-		return strings.Count(out, "failed") >= strings.Count(before, "failed")+3
+		return strings.Count(p.why("builds"), "failed") >= strings.Count(before, "failed")+3
 	})
 	k.end()
 	for _, l := range k.seen {

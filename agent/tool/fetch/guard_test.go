@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"nudge/schedule"
+	"nudge/schedule/condition"
+	"nudge/schedule/condition/conditiontest"
 )
 
 func (w *world) guard(hosts ...string) *Guard {
@@ -127,5 +131,47 @@ func TestGuardOnlyReads(t *testing.T) {
 	}
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that has ended: %v", err)
+	}
+}
+
+// TestGuardUnderAHeartbeat: what looks at a page through a guard is a condition like any other, and follows no redirect off
+// its host.
+func TestGuardUnderAHeartbeat(t *testing.T) {
+	state := "green"
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hangs":
+			<-r.Context().Done()
+		case "/away":
+			http.Redirect(rw, r, "http://other.test/", http.StatusFound)
+		default:
+			_, _ = io.WriteString(rw, `{"builds":[{"state":"`+state+`"}]}`)
+		}
+	})
+	w.names["ci.test"], w.names["other.test"], w.names["private.test"] = []string{"93.184.215.14"}, []string{"93.184.215.14"}, []string{"10.0.0.1"}
+	look := func(url string) schedule.Condition {
+		t.Helper()
+		c, err := condition.New(schedule.Spec{Kind: "http", URL: url, Select: "builds[0].state"}, condition.Env{Confined: true, Public: w.guard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	builds := look("http://ci.test/api")
+	conditiontest.Contract(t, builds)
+	conditiontest.Watches(t, builds)
+	conditiontest.Hangs(t, look("http://ci.test/hangs"))
+	green, err := builds.Check(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state = "red"
+	if red, err := builds.Check(t.Context(), green.State); err != nil || !red.True || !strings.HasSuffix(red.Evidence, "red") {
+		t.Errorf("it turned red: %+v, error %v", red, err)
+	}
+	for url, want := range map[string]string{"http://ci.test/away": "it redirects to other.test", "http://private.test/": "public internet"} {
+		if found, err := look(url).Check(t.Context(), ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, error %v, want %q", url, found, err, want)
+		}
 	}
 }
