@@ -83,29 +83,42 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 	made := parts{alarms: &alarms{}}
 	for _, part := range allParts {
 		say, err := part.make(c, a.log(), &made)
-		if part.name == "model" && err == nil && !quick {
-			findings = append(findings, modelFinding(ctx, c.Model, made.model))
-			for i, fallback := range made.fallbacks {
-				findings = append(findings, modelFinding(ctx, c.Model.Fallbacks[i], fallback.Model))
-			}
-			continue
-		}
-		if part.name == "diary" && err == nil {
+		switch {
+		case err != nil:
+			findings = append(findings, judge(part.name, say, err))
+		case part.name == "model" && !quick:
+			findings = append(findings, modelFindings(ctx, c.Model, made)...)
+		case part.name == "diary":
 			findings = append(findings, diaryFindings(ctx, c, dir, made.embedder, quick)...)
-			continue
+		default:
+			findings = append(findings, platformFinding(ctx, part.name, say, made, quick))
 		}
-		for _, adapter := range made.platforms() {
-			if asks, ok := adapter.(checker); ok && part.name == adapter.Platform() && err == nil && !quick {
-				say, err = asks.Check(ctx)
-			}
-		}
-		findings = append(findings, judge(part.name, say, err))
 	}
 	findings = append(findings, accessFindings(c)...)
 	if c.Web.Listen == "" && c.Slack.BotTokenEnv == "" && c.Discord.TokenEnv == "" {
 		findings = append(findings, finding{"serve", noted, errNothingToServe.Error()})
 	}
 	return findings
+}
+
+// modelFindings asks the model and its fallbacks.
+func modelFindings(ctx context.Context, c config.Model, made parts) []finding {
+	findings := []finding{modelFinding(ctx, c, made.model)}
+	for i, fallback := range made.fallbacks {
+		findings = append(findings, modelFinding(ctx, c.Fallbacks[i], fallback.Model))
+	}
+	return findings
+}
+
+// platformFinding asks the platform of a part that was made, if it has one, whether it would serve. say is what is known without.
+func platformFinding(ctx context.Context, name, say string, made parts, quick bool) finding {
+	for _, adapter := range made.platforms() {
+		if asks, ok := adapter.(checker); ok && name == adapter.Platform() && !quick {
+			say, err := asks.Check(ctx)
+			return judge(name, say, err)
+		}
+	}
+	return judge(name, say, nil)
 }
 
 // accessFindings notes where nobody would be served, or an owner could not say a word.
