@@ -249,18 +249,10 @@ func (h *Hub) age(ctx context.Context) {
 		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx), sweepRequests(tx, before), sweepStrangers(tx, time.Now().Add(-strangerFor)), sweepTries(tx, time.Now())); err != nil {
 			return err
 		}
-		var old []string
-		err := tx.Table(tableTold).Scan("", func(conversation string, at []byte) error {
-			if told, err := time.Parse(time.RFC3339, string(at)); err != nil || told.Before(before) {
-				old = append(old, conversation)
-			}
-			return nil
+		_, err := removeRows(tx.Table(tableTold), func(_ string, at []byte) bool {
+			told, err := time.Parse(time.RFC3339, string(at))
+			return err != nil || told.Before(before)
 		})
-		for _, conversation := range old {
-			if err == nil {
-				err = tx.Table(tableTold).Delete(conversation)
-			}
-		}
 		return err
 	})
 	if err != nil && ctx.Err() == nil {

@@ -141,20 +141,11 @@ func codeKey(code string) string {
 
 // dropCodes forgets the codes of an account, and all that are over.
 func dropCodes(tx memory.Tx, of agent.PersonID, now time.Time) error {
-	codes := tx.Table(tableCodes)
-	var old []string
-	err := codes.Scan("", func(key string, data []byte) error {
+	_, err := removeRows(tx.Table(tableCodes), func(_ string, data []byte) bool {
 		var c linkCode
-		if err := json.Unmarshal(data, &c); err != nil || c.Of.ID == of || !now.Before(c.Expires) {
-			old = append(old, key) // one that cannot be read is no good either
-		}
-		return nil
+		err := json.Unmarshal(data, &c)
+		return err != nil || c.Of.ID == of || !now.Before(c.Expires) // one that cannot be read is no good either
 	})
-	for _, key := range old {
-		if err == nil {
-			err = codes.Delete(key)
-		}
-	}
 	return err
 }
 
@@ -187,19 +178,11 @@ func tryOnce(tx memory.Tx, what string, who agent.PersonID, most int, now time.T
 
 // sweepTries forgets counts that are over.
 func sweepTries(tx memory.Tx, now time.Time) error {
-	var old []string
-	err := tx.Table(tableTries).Scan("", func(key string, data []byte) error {
+	_, err := removeRows(tx.Table(tableTries), func(_ string, data []byte) bool {
 		var t tries
-		if err := json.Unmarshal(data, &t); err != nil || now.Sub(t.Since) >= triesFor {
-			old = append(old, key)
-		}
-		return nil
+		err := json.Unmarshal(data, &t)
+		return err != nil || now.Sub(t.Since) >= triesFor
 	})
-	for _, key := range old {
-		if err == nil {
-			err = tx.Table(tableTries).Delete(key)
-		}
-	}
 	return err
 }
 

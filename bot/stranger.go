@@ -263,18 +263,10 @@ func (h *Hub) revokeAccess(tx memory.Tx, e Event, id string) (agent.Kind, string
 
 // sweepStrangers forgets who spoke to the bot long ago.
 func sweepStrangers(tx memory.Tx, before time.Time) error {
-	var old []string
-	err := tx.Table(tableStrangers).Scan("", func(id string, data []byte) error {
+	_, err := removeRows(tx.Table(tableStrangers), func(_ string, data []byte) bool {
 		var s stranger
-		if err := json.Unmarshal(data, &s); err != nil || s.At.Before(before) {
-			old = append(old, id)
-		}
-		return nil
+		err := json.Unmarshal(data, &s)
+		return err != nil || s.At.Before(before)
 	})
-	for _, id := range old {
-		if err == nil {
-			err = tx.Table(tableStrangers).Delete(id)
-		}
-	}
 	return err
 }

@@ -5,7 +5,8 @@
 // token for it. The two are adapters of their own, which [Server.Adapters] returns for the Hub.
 //
 // A tab first gets a snapshot, which is read from the store, then every line as it is said; conversation.go says how
-// the two meet without a gap and without a repeat. guard.go says who may come in.
+// the two meet without a gap and without a repeat. Beside it the page shows the person's diary (diary.go) and what wakes for them
+// (heartbeats.go). guard.go says who may come in.
 package web
 
 import (
