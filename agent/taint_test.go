@@ -395,6 +395,24 @@ func TestWhatIsDecidedAtOnce(t *testing.T) {
 	}
 }
 
+// Calls of one tool that others decide about are decided apart.
+func TestWhoDecidesAtOnce(t *testing.T) {
+	d := &deeds{}
+	remove := d.tool("delete", agent.Effectful, agent.PolicyAsk)
+	remove.Judge = func(in agent.Invocation) (agent.Policy, string, error) {
+		if string(in.Arguments) == `{"x":"2"}` {
+			return agent.PolicySecond, "", nil
+		}
+		return agent.PolicyAsk, "", nil
+	}
+	w, _ := fresh(t, once(agenttest.Call(1, "delete", `{"x":"1"}`), agenttest.Call(2, "delete", `{"x":"2"}`), agenttest.Call(3, "delete", `{"x":"3"}`)), remove)
+	w.Say("go")
+	cards := agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 3 || !slices.Equal(cards[2].Batch, []string{cards[0].ID, cards[2].ID}) || cards[1].Batch != nil {
+		t.Errorf("the cards are %+v", cards)
+	}
+}
+
 // Questions, what becomes of them, and the line that ends a turn are words of it as well, and so is what is read again of them.
 func TestAllWordsOfATaintedTurnSaySo(t *testing.T) {
 	const link = "https://evil.test/?code=4711"

@@ -21,6 +21,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"nudge/agent"
+	"nudge/agent/agenttest"
+	"nudge/agent/model"
 	"nudge/memory/diary"
 )
 
@@ -382,6 +384,42 @@ func TestOffer(t *testing.T) {
 	later.sees(".final", "43%")
 	page.sees(".card.offer.settled .outcome", "Goes on")
 	page.sees(".final", "43%")
+}
+
+// TestBatch decides three cards by two buttons of the last, in a page that came later and does not have to know the others.
+func TestBatch(t *testing.T) {
+	p := startProgram(t, nil)
+	p.end()
+	p.model = &agenttest.Model{T: t, Script: func(req model.Request) model.Answer {
+		if len(agenttest.Results(req)) > 0 {
+			return agenttest.Say("cleared")
+		}
+		var calls []model.Call
+		for i, name := range []string{"a.md", "b.md", "c.md"} {
+			calls = append(calls, agenttest.Call(len(req.Messages)+i, "delete_file", fmt.Sprintf(`{"path":%q}`, name)))
+		}
+		return agenttest.Do(calls...)
+	}}
+	p.start()
+	for _, name := range []string{"a.md", "b.md", "c.md"} {
+		p.write(name, "x")
+	}
+	browser := chromium(t)
+	first := newPage(t, browser, p.server.URL())
+	first.types("clear it")
+	first.sees(".card:last-of-type", "All 3 of these at once:")
+	first.sees(".card:last-of-type", `2) {"path":"b.md"}`)
+	later := newPage(t, browser, "http://"+p.server.Address()+"/")
+	later.sees(".card:last-of-type", "Deny all 3")
+	later.shoot("09-batch")
+	later.press(".card:last-of-type", "Approve all 3")
+	for _, tab := range []*page{first, later} {
+		tab.until("document.querySelectorAll('.card.settled').length === 3")
+		tab.sees(".final", "cleared")
+	}
+	if p.exists("a.md") || p.exists("b.md") || p.exists("c.md") {
+		t.Error("not all of what was approved was deleted")
+	}
 }
 
 // TestNarrowPage looks at the page on a small telephone: nothing may stand out at the side.

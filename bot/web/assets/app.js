@@ -625,7 +625,6 @@ function approvalParts({ line, from }) {
     make('pre', { tabindex: '0', 'aria-label': 'Arguments', text: line.shown || JSON.stringify(line.arguments, null, 2) }),
     line.text ? make('p', { class: 'text', text: line.text }) : null,
     make('p', { class: 'until', text: untilText(line) }),
-    line.together ? make('pre', { tabindex: '0', 'aria-label': 'All of these', text: line.together }) : null,
   ].filter(Boolean);
 }
 
@@ -656,8 +655,11 @@ function idleFoot(entry) {
     button(approve, 'primary', () => decide(entry, { verdict: 'approve' })),
     button(deny, 'danger', () => (line.asks ? decide(entry, { verdict: 'deny', text: '' }) : denyForm(entry))),
     line.parked ? null : button('Edit', '', () => editForm(entry)),
-    line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null,
-    ...(line.together_labels || []).map((label, n) => button(label, '', () => decide(entry, { verdict: n ? 'deny' : 'approve', batch: true })))));
+    line.always ? button('Always allow this…', '', () => alwaysForm(entry)) : null));
+  if (line.together) {
+    entry.foot.append(make('pre', { class: 'together', tabindex: '0', 'aria-label': 'All of these', text: line.together }),
+      make('div', { class: 'buttons' }, ...line.together_labels.map((label, n) => button(label, '', () => decide(entry, { verdict: n ? 'deny' : 'approve', batch: true })))));
+  }
 }
 
 function questionFoot(entry) {
