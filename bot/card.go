@@ -47,11 +47,11 @@ func CardText(r agent.Reply, slash string) string {
 	if !r.Parked {
 		fmt.Fprintf(&b, "   %s %s {arguments}", spelled(slash, "edit"), r.ID)
 	}
-	if all := strings.Join(r.Batch, " "); all != "" {
-		fmt.Fprintf(&b, "\n%s %s %s   %s %s\n%s", BatchHead(r), approve, all, deny, all, BatchText(r))
-	}
 	if r.Always != nil {
 		fmt.Fprintf(&b, "\n%s %s always: from now on %s.", approve, r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
+	}
+	if all := strings.Join(r.Batch, " "); all != "" {
+		fmt.Fprintf(&b, "\n%s %s %s   %s %s\n%s", BatchHead(r), approve, all, deny, all, BatchText(r))
 	}
 	return b.String()
 }
