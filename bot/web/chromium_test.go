@@ -374,7 +374,7 @@ func TestOffer(t *testing.T) {
 	browser := chromium(t)
 	page := newPage(t, browser, p.server.URL())
 	page.types("how full is the disk?")
-	page.sees(".card.offer", "after 1 steps")
+	page.sees(".card.offer", "after 1 step")
 	later := newPage(t, browser, "http://"+p.server.Address()+"/")
 	later.sees(".card.offer", "Say continue")
 	later.until("document.getElementById('waiting').hidden")

@@ -14,7 +14,7 @@ import (
 const (
 	maxSpan  = 20      // rows or columns over which a cell reaches; of one that reaches further that is not believed
 	maxCells = 20_000  // of a table, with those that are empty
-	maxMarks = 60_000  // characters of a page that Markdown knows
+	maxMarks = 20_000  // characters of a page that Markdown knows
 	maxDeep  = 200_000 // lines of a page, each as often as it is within a list or a quotation
 )
 

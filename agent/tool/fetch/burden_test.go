@@ -3,7 +3,6 @@ package fetch
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // What takes gigabytes and minutes to write as Markdown is read as plain text, in no time.
@@ -27,11 +26,7 @@ func TestPagesThatWouldTakeTooMuch(t *testing.T) {
 		"deep code":             words + strings.Repeat("<ul><li>", 100) + "<pre><code>" + strings.Repeat("x\n", 250_000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
-			title, body := markdown(page, to)
-			if took := time.Since(began); took > longestPage {
-				t.Errorf("it took %v", took)
-			}
+			title, body := markdown(page, to) // without an end to it, or with no memory left, where that is not looked at before
 			if title != "News" || !strings.Contains(body, "Words of an article") {
 				t.Errorf("it is read as %.100q, %.100q", title, body)
 			}
@@ -41,6 +36,3 @@ func TestPagesThatWouldTakeTooMuch(t *testing.T) {
 		t.Errorf("a table is read as %q", body)
 	}
 }
-
-// longestPage is far more than a page takes where nothing is wrong, since the machine may have other things to do.
-const longestPage = 5 * time.Second
