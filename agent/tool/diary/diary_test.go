@@ -59,7 +59,7 @@ func newRig(t *testing.T, others ...agent.Tool) *rig {
 	t.Cleanup(func() { _ = store.Close() })
 	r := &rig{diary: diary.New(diary.Config{Store: store}), model: &agenttest.Model{T: t, Script: script}}
 	c := tool.Config{Diary: r.diary}
-	r.World = agenttest.Start(t, agent.Config{Store: store, Model: r.model, Tools: append(tool.Tools(c), others...), Recall: c.Ride})
+	r.World = agenttest.Start(t, agent.Config{Store: store, Model: r.model, Spec: agent.ModelSpec{Name: "m", Window: 16384, MaxOutput: 1024}, Tools: append(tool.Tools(c), others...), Recall: c.Ride})
 	return r
 }
 
@@ -187,6 +187,14 @@ func TestCanary(t *testing.T) {
 	r.say(agenttest.Ann, agenttest.Home, do("remember", map[string]any{"text": "The safe word is " + secret, "aliases": []string{"safe word", "password"}}))
 	if answer := r.say(agenttest.Ann, agenttest.Home+"~2", recall("safe word")); !strings.Contains(answer, secret) {
 		t.Fatalf("Ann herself is not told: %s", answer)
+	}
+	compacted := false
+	for n := 0; n < 60 && !compacted; n++ { // her conversations are made shorter, and what is left out of them is summed up
+		r.say(agenttest.Ann, agenttest.Home+"~2", strings.Repeat("The safe word is "+secret+". ", 120)+fmt.Sprint(n))
+		compacted = slices.ContainsFunc(r.last().Messages, func(m model.Message) bool { return strings.Contains(m.Text, "left out") })
+	}
+	if !compacted {
+		t.Fatal("nothing was left out")
 	}
 	begun := len(r.model.Requests())
 	annElsewhere := agenttest.Ann
