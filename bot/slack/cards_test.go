@@ -107,7 +107,7 @@ func (s *shop) start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	before := s.server.Opens()
+	before := s.server.Links()
 	go func() { served <- s.hub.Serve(ctx, ag, newSlack(s.T, s.server, brisk)) }()
 	s.end = func() {
 		stop()
@@ -119,7 +119,7 @@ func (s *shop) start() {
 		ag.Close(ended)
 		s.end = func() {}
 	}
-	s.until("there is a link", func() bool { return s.server.Opens() > before && s.server.Linked() > 0 })
+	s.until("there is a link", func() bool { return s.server.Links() > before })
 }
 
 // restart ends the program and starts it again, with another config if change is not nil.
