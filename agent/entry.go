@@ -152,8 +152,6 @@ type toolCallEntry struct {
 	Effect Effect `json:"effect"`
 	Key    string `json:"key"`
 	Card   string `json:"card,omitempty"` // of a parked call, which runs after its turn
-	// Outside says that the result is, or has in it, text written by strangers.
-	Outside bool `json:"outside,omitempty"`
 	// Arguments is what was made of arguments that were not written as one JSON object, so that the model reads back what ran.
 	Arguments string   `json:"arguments,omitempty"`
 	Rule      string   `json:"rule,omitempty"` // the rule by which nobody was asked

@@ -57,7 +57,7 @@ func (a *actor) runParked(k *card) error {
 	case instead != nil:
 		return a.report(k, person, toolResultEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Text: instead.Text, Failed: instead.Failed})
 	}
-	calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: w.effect(), Outside: labelsOf(w.tool, w.in).Outside}
+	calling := toolCallEntry{Turn: k.Turn, Call: k.Call, Tool: k.Tool, Card: k.Card, Key: w.in.Key, Effect: w.effect()}
 	if err := a.add(calling); err != nil {
 		return err
 	}

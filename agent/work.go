@@ -95,7 +95,6 @@ func (a *actor) begin(works []*work) error {
 	for _, w := range works {
 		calling := toolCallEntry{
 			Turn: w.in.Turn, Run: a.state.turn.run, Call: w.call.ID, Tool: w.tool.Name, Effect: w.effect(), Key: w.in.Key,
-			Outside: labelsOf(w.tool, w.in).Outside,
 		}
 		if rule := w.call.rule; rule != nil {
 			calling.Rule, calling.RuleOf = rule.ID, rule.Person

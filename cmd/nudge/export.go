@@ -18,7 +18,6 @@ import (
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/memory"
-	"nudge/memory/bolt"
 	"nudge/memory/diary"
 	"nudge/schedule"
 )
@@ -315,7 +314,7 @@ func (a *app) eraseSession(ctx context.Context, session string, yes bool) error 
 	if a.host != nil {
 		return failed(a.eraseRunning(ctx, a.host, session, yes))
 	}
-	path, options, err := a.dataFilePath()
+	path, _, err := a.dataFilePath()
 	if err != nil {
 		return err
 	}
@@ -327,14 +326,11 @@ func (a *app) eraseSession(ctx context.Context, session string, yes bool) error 
 	if err != nil {
 		return failed(err)
 	}
-	if err := errors.Join(a.eraseResting(ctx, store, session, yes), store.Close()); err != nil {
-		return failed(err)
+	err = a.eraseResting(ctx, store, session, yes)
+	if err == nil {
+		err = a.wipeErased(ctx, store)
 	}
-	if _, _, err := bolt.Compact(path, options); err != nil {
-		return failed(fmt.Errorf("the session is gone from use, but its bytes may still be in the data file: %w; run `nudge compact` when that is mended", err))
-	}
-	_, err = fmt.Fprintln(a.out, "the data file was compacted: nothing of it is left there")
-	return failed(err)
+	return failed(errors.Join(err, store.Close()))
 }
 
 func (a *app) eraseRunning(ctx context.Context, p *program, session string, yes bool) error {
@@ -345,10 +341,18 @@ func (a *app) eraseRunning(ctx context.Context, p *program, session string, yes 
 	if err != nil {
 		return err
 	}
-	if err := wipe(ctx, p.store); err != nil {
-		return fmt.Errorf("the session is gone from use, but its bytes may still be in the data file: %w; a running nudge tries again", err)
+	if _, err := fmt.Fprintf(a.out, "erased %s: %s\n", session, removed); err != nil {
+		return err
 	}
-	_, err = fmt.Fprintf(a.out, "erased %s: %s\nnothing of it is left in the data file\n", session, removed)
+	return a.wipeErased(ctx, p.store)
+}
+
+// wipeErased wipes what was erased, and says so.
+func (a *app) wipeErased(ctx context.Context, store memory.Store) error {
+	if err := wipe(ctx, store); err != nil {
+		return fmt.Errorf("the session is gone from use, but its bytes may still be in the data file: %w; the next nudge that runs tries again", err)
+	}
+	_, err := fmt.Fprintln(a.out, "nothing of it is left in the data file")
 	return err
 }
 
