@@ -208,6 +208,29 @@ func (a *actor) say(r Reply) {
 	a.then(a.Outgoing)
 }
 
+// send puts a message into the inbox of a conversation's session, which may be this one, with the next commit.
+func (a *actor) send(conversation string, m Message) {
+	var session string
+	a.also(func(tx memory.Tx) (err error) {
+		session, err = post(tx, conversation, m)
+		return err
+	})
+	a.then(func() { a.look(session) })
+}
+
+// post puts a message into the mail of a conversation's present session.
+func post(tx memory.Tx, conversation string, m Message) (session string, err error) {
+	if session, err = SessionOf(tx, conversation); err != nil {
+		return "", err
+	}
+	data, err := plainJSON(m)
+	if err != nil {
+		return "", fmt.Errorf("encode a message for %s: %w", session, err)
+	}
+	_, err = tx.Inbox().Put(session, data)
+	return session, err
+}
+
 // wake reads the journal, unless the state that it folds to was kept, and mends what a crash cut off.
 func (a *actor) wake() error {
 	a.mu.Lock()

@@ -60,3 +60,13 @@ type Wake struct {
 	// Text is the heartbeat's fixed words: they are said as they are, and no turn begins.
 	Text string `json:"text,omitempty"`
 }
+
+func nameOf(p Person) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	if p.ID == "" {
+		return "nobody"
+	}
+	return string(p.ID)
+}

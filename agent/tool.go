@@ -21,17 +21,6 @@ const (
 	Effectful  Effect = "effect"
 )
 
-// Policy says who must agree before a call runs.
-type Policy string
-
-// The policies, from the freest to the strictest.
-const (
-	PolicyNo     Policy = "no"     // nobody
-	PolicyAsk    Policy = "ask"    // the turn's person
-	PolicyOwner  Policy = "owner"  // an owner
-	PolicySecond Policy = "second" // somebody else than the turn's person
-)
-
 // Labels say which way a tool moves what it touches. What follows from them is in taint.go.
 type Labels struct {
 	Private bool // reads private data
