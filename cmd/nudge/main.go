@@ -47,6 +47,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(a.errs)
 	err := root.ExecuteContext(ctx)
+	if wrong := misnamed(root, args); wrong != nil {
+		err = wrong
+	}
 	var told *exitError
 	var work *workError
 	switch {
@@ -98,9 +101,12 @@ func (a *app) command() *cobra.Command {
 		Short:         "A chat agent that works with tools, asks first, and speaks first when there is a reason",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// Without Args an unknown command is refused before its flags are read, so that not even --help makes it a known one.
-		DisableSuggestions: true,
-		RunE:               func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 { // cobra looks at none behind two dashes
+				return cobra.NoArgs(cmd, args)
+			}
+			return a.serve(cmd.Context())
+		},
 	}
 	root.PersistentFlags().StringVar(&a.configFile, "config", "", "config file (default: nudge/config.toml in the user's config directory, if it is there)")
 	root.PersistentFlags().StringVar(&a.dataDir, "data", "", "data directory (default: data_dir of the config, or nudge in the user's data directory)")
@@ -109,6 +115,12 @@ func (a *app) command() *cobra.Command {
 	root.AddCommand(a.forgetCommand(), a.auditCommand())
 	root.AddCommand(a.dataFileCommands()...)
 	root.SetHelpCommand(helpCommand())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if misnamed(cmd, cmd.Flags().Args()) == nil { // which is no help
+			help(cmd, args)
+		}
+	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }
@@ -119,6 +131,9 @@ func helpCommand() *cobra.Command {
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := misnamed(cmd.Root(), args); err != nil {
+				return err
+			}
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil {
 				return err
@@ -130,6 +145,45 @@ func helpCommand() *cobra.Command {
 			return about.Help()
 		},
 	}
+}
+
+// misnamed refuses a word that stands where the name of a command would and is none. It does so whatever flags are with it, which
+// are of the command that was meant: not even --help makes it one. It says which command is the nearest, if one is near.
+func misnamed(from *cobra.Command, args []string) error {
+	cmd, rest, _ := from.Find(args) // its error is one of those that are told here
+	word := firstWord(cmd, rest)
+	if !cmd.HasSubCommands() || word == "" {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
+	var names []string
+	for _, one := range cmd.Commands() {
+		if one.IsAvailableCommand() {
+			names = append(names, one.Name())
+		}
+	}
+	if near, found := config.Nearest(word, names); found {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return errors.New(text)
+}
+
+// firstWord is the first argument that is neither a flag of a command's nor the value of one; "" for none.
+func firstWord(cmd *cobra.Command, args []string) string {
+	for i := 0; i < len(args); i++ {
+		name, dashed := strings.CutPrefix(args[i], "-")
+		if !dashed {
+			return args[i]
+		}
+		flag := cmd.Flags().Lookup(strings.TrimPrefix(name, "-"))
+		if len(name) == 1 {
+			flag = cmd.Flags().ShorthandLookup(name)
+		}
+		if flag != nil && flag.NoOptDefVal == "" {
+			i++ // its value
+		}
+	}
+	return ""
 }
 
 // one lets a command have exactly one argument, and says what it is for when it is not there.

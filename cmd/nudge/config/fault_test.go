@@ -290,6 +290,18 @@ func TestNearestFindsOneSlip(t *testing.T) {
 	})
 }
 
+func TestNearestOfWords(t *testing.T) {
+	words := []string{"chat", "check", "sessions", "why"}
+	for wrong, want := range map[string]string{"chek": "check", "Chat": "chat", "cat": "chat", "wyh": "why", "sess": "sessions", "c": "", "bogus": "", "": ""} {
+		if near, found := Nearest(wrong, words); near != want || found != (want != "") {
+			t.Errorf("for %q nearest is %q, %t; want %q", wrong, near, found, want)
+		}
+	}
+	if near, found := Nearest("any", nil); found {
+		t.Errorf("of none nearest is %q", near)
+	}
+}
+
 func TestDistanceIsAMeasure(t *testing.T) {
 	word := rapid.StringMatching(`[a-c]{0,6}`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -79,6 +79,19 @@ func nearest(wrong string, siblings []string) (key string, found bool) {
 	return "", false
 }
 
+// Nearest finds the word that was most likely meant: one that differs by a slip of the keys, or one of which the beginning is there.
+func Nearest(wrong string, words []string) (word string, found bool) {
+	wrong = strings.ToLower(wrong)
+	if word, d := closest(wrong, words); d <= slips(word) {
+		return word, true
+	}
+	at := slices.IndexFunc(words, func(word string) bool { return len(wrong) >= 2 && strings.HasPrefix(word, wrong) })
+	if at < 0 {
+		return "", false
+	}
+	return words[at], true
+}
+
 // closest is the first of the keys with the least distance; "" when there are none.
 func closest(wrong string, keys []string) (key string, least int) {
 	least = math.MaxInt
