@@ -348,6 +348,9 @@ func (h *Hub) forgetMe(ctx context.Context, e Event, _ string) (Admission, error
 		return h.answer(ctx, e, agent.Fault, "Nobody can be forgotten here; ask whoever runs me for `nudge forget`.")
 	}
 	return h.admitOnce(ctx, e, func(tx memory.Tx) error {
+		if err := withdraw(tx, toForget, e.From.ID, e.at()); err != nil {
+			return err
+		}
 		accounts, err := schedule.Accounts(tx, string(e.From.ID))
 		if err != nil {
 			return err

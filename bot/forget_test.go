@@ -34,6 +34,22 @@ func oblivions(t *testing.T, store memory.Store) (all []bot.Oblivion) {
 	return all
 }
 
+// openRequests are the ids of Ann's cards of the hub that wait for her.
+func openRequests(t *testing.T, store memory.Store) (ids []string) {
+	t.Helper()
+	err := store.View(context.Background(), func(tx memory.Tx) error {
+		cards, err := bot.Requests(tx, ann.ID, false, annHome)
+		for _, card := range cards {
+			ids = append(ids, card.ID)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
 // finish does what is left of forgetting somebody, as the program does.
 func (s *stage) finish(o bot.Oblivion) (receipt string, err error) {
 	ctx := context.Background()
@@ -74,7 +90,15 @@ func TestForgetMeAsksFirst(t *testing.T) {
 	if text := textsOf(s.clicks(f, ann, card, "Keep everything")); !strings.Contains(text, "Nothing was removed") || len(oblivions(t, s.store)) > 0 || asked > 0 {
 		t.Errorf("refused: %s", text)
 	}
-	card = s.asked(s.says(f, ann, "/forget-me"), ann)
+	older := s.asked(s.says(f, ann, "/forget-me"), ann)
+	again := s.says(f, ann, "/forget-me")
+	card = s.asked(again, ann)
+	if text := textsOf(again); older == card || !strings.Contains(text, "decided") || len(openRequests(t, s.store)) != 1 {
+		t.Errorf("asked for again, %q and %q are open: %s", openRequests(t, s.store), card, text)
+	}
+	if text := textsOf(s.clicks(f, ann, older, "Forget me")); !strings.Contains(text, "the newer card counts") || len(oblivions(t, s.store)) > 0 {
+		t.Errorf("the older card: %s", text)
+	}
 	s.clicks(f, ann, card, "Forget me")
 	begun := oblivions(t, s.store)
 	if asked != 1 || len(begun) != 1 || len(begun[0].Accounts) != 2 || begun[0].Removed != "" {

@@ -28,7 +28,7 @@ type request struct {
 	At      time.Time      `json:"at"`
 	Expires time.Time      `json:"expires"`
 
-	Decision agent.Verdict  `json:"decision,omitempty"` // approve or deny, once it is decided
+	Decision agent.Verdict  `json:"decision,omitempty"` // approve or deny, once it is decided; withdrawn when it was asked anew
 	By       agent.PersonID `json:"by,omitempty"`
 	Decided  time.Time      `json:"decided,omitzero"`
 }
@@ -73,7 +73,10 @@ func (q request) outcome(tx memory.Tx, zone *time.Location) (string, error) {
 		return fmt.Sprintf("This expired %s, so nothing was done.", localTime(q.Expires, zone)), nil
 	}
 	choice := q.Choices[1]
-	if q.Decision == agent.Approve {
+	switch q.Decision {
+	case agent.Withdrawn:
+		return fmt.Sprintf("This was asked anew %s; the newer card counts.", localTime(q.Decided, zone)), nil
+	case agent.Approve:
 		choice = q.Choices[0]
 	}
 	by, err := agent.NameOf(tx, q.By)
@@ -214,11 +217,8 @@ func (h *Hub) decideRequest(ctx context.Context, e Event) (Admission, error) {
 		if err != nil {
 			return agent.Reply{}, err
 		}
-		for _, address := range q.Stands {
-			mark := agent.Reply{Kind: agent.DecidedMark, ID: q.ID, Tool: q.About, Decision: q.Decision, By: string(q.By), At: &q.Decided, Address: address, Session: address}
-			if err := agent.Send(tx, mark); err != nil {
-				return agent.Reply{}, err
-			}
+		if err := q.mark(tx); err != nil {
+			return agent.Reply{}, err
 		}
 		forgets = q.Kind == toForget && q.Decision == agent.Approve
 		return e.alone(agent.Reply{Kind: agent.Notice, Text: text}), nil
@@ -227,6 +227,32 @@ func (h *Hub) decideRequest(ctx context.Context, e Event) (Admission, error) {
 		h.Forget()
 	}
 	return admission, err
+}
+
+// mark shows on its card, wherever that stands, what became of it.
+func (q request) mark(tx memory.Tx) error {
+	for _, address := range q.Stands {
+		mark := agent.Reply{Kind: agent.DecidedMark, ID: q.ID, Tool: q.About, Decision: q.Decision, By: string(q.By), At: &q.Decided, Address: address, Session: address}
+		if err := agent.Send(tx, mark); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdraw ends what somebody wants of the hub and nobody has decided yet, since they ask for it anew.
+func withdraw(tx memory.Tx, kind requestKind, of agent.PersonID, now time.Time) error {
+	old, err := requests(tx, func(q request) bool { return q.Kind == kind && q.Of.ID == of && q.waits(now) })
+	for _, q := range old {
+		if err != nil {
+			break
+		}
+		q.Decision, q.By, q.Decided = agent.Withdrawn, of, now.UTC()
+		if err = q.put(tx); err == nil {
+			err = q.mark(tx)
+		}
+	}
+	return err
 }
 
 // carryOut does what a decided request leads to, and says so to who decided.
