@@ -30,6 +30,9 @@ var presets = []Preset{
 		"word":  {Description: "what to show"},
 		"place": {Pattern: `[a-z]+`, Default: text("Here")},
 	}},
+	{Name: "pick", Run: []string{"printf", "<%s>", "{kind}"}, Parameters: map[string]Parameter{
+		"kind": {Choices: []string{"new", "--old", "a b", "", "two\nlines"}, Description: "how old"},
+	}},
 	{Name: "fail", Run: []string{"sh", "-c", "echo broken >&2; exit 3"}, Effect: agent.Idempotent, Policy: agent.PolicyOwner},
 	{Name: "where", Run: []string{"pwd"}},
 	{Name: "slow", Run: []string{"sh", "-c", "echo begun; sleep 1000"}, Timeout: 50 * time.Millisecond},
@@ -91,6 +94,9 @@ func TestCommandsRun(t *testing.T) {
 	}{
 		{args{"name": "show", "word": "a b; $(id) {place} *"}, `The command "show" ended with exit status 0. It wrote:` + "\n<a b; $(id) {place} *><--in=Here>", false},
 		{args{"name": "show", "word": "x", "place": "there"}, `The command "show" ended with exit status 0. It wrote:` + "\n<x><--in=there>", false},
+		{args{"name": "pick", "kind": "--old"}, `The command "pick" ended with exit status 0. It wrote:` + "\n<--old>", false},
+		{args{"name": "pick", "kind": "two\nlines"}, `The command "pick" ended with exit status 0. It wrote:` + "\n<two\nlines>", false},
+		{args{"name": "pick", "kind": ""}, `The command "pick" ended with exit status 0. It wrote:` + "\n<>", false},
 		{args{"name": "fail"}, `The command "fail" ended with exit status 3. It wrote:` + "\nbroken\n", true},
 		{args{"name": "where"}, `The command "where" ended with exit status 0. It wrote:` + "\n" + s.dir + "\n", false},
 		{args{"name": "slow"}, `The command "slow" was killed because its time was up (it may take 50ms).`, true},
@@ -120,6 +126,10 @@ func TestCallsThatAreRefused(t *testing.T) {
 		{args{"name": "show", "word": "a\x00b"}, `the value of "word" must match`},
 		{args{"name": "show", "word": strings.Repeat("x", 201)}, `at most 200 characters`},
 		{args{"name": "show", "word": "x", "place": "abc\n"}, `the value of "place" must match`},
+		{args{"name": "pick", "kind": "ne"}, `the value of "kind" must be one of new, --old, "a b", "", "two\nlines"`},
+		{args{"name": "pick", "kind": "new\n"}, `the value of "kind" must be one of`},
+		{args{"name": "pick", "kind": "new, --old"}, `the value of "kind" must be one of`},
+		{args{"name": "pick"}, `the parameter "kind" is missing`},
 		{args{"name": "disk", "word": "x"}, `the command "disk" cannot run: it has no parameter "word"`},
 	} {
 		in := s.invocation(t, c.arguments)
@@ -189,9 +199,23 @@ func TestPolicyEffectAndDigestAreThePresets(t *testing.T) {
 	}
 }
 
+// TestADefinitionHasTheSameDigestForLong holds what saved rules are bound to: what the program of today says of presets that were
+// there before.
+func TestADefinitionHasTheSameDigestForLong(t *testing.T) {
+	for i, want := range []string{
+		"sha256:e8a386f9512ef1b621075916eb11490829425793663cbbc752c4285601465fb5",
+		"sha256:6890e5330186c8e8cbab8f7d6d96023eb70e522ff9f9a37db24527cc8bc1fbb4",
+	} {
+		if p, err := prepare(presets[i]); err != nil || p.digest != want {
+			t.Errorf("the digest of %s is %s, error %v", p.Name, p.digest, err)
+		}
+	}
+}
+
 func TestTheModelReads(t *testing.T) {
 	s := newShop(t)
-	for _, want := range []string{"- disk: df -h", `- show: printf <%s> {word} --in={place}; place (default "Here"); word is what to show (required)`} {
+	for _, want := range []string{"- disk: df -h", `- show: printf <%s> {word} --in={place}; place (default "Here"); word is what to show (required)`,
+		`- pick: printf <%s> {kind}; kind is how old, one of new, --old, "a b", "", "two\nlines" (required)`} {
 		if !strings.Contains(s.tool.Description, want) {
 			t.Errorf("the description lacks %q:\n%s", want, s.tool.Description)
 		}
@@ -284,6 +308,9 @@ func TestPresetsThatAreRefused(t *testing.T) {
 		{"a parameter in capitals", Preset{Name: "a", Run: []string{"df", "{X}"}, Parameters: map[string]Parameter{"X": {}}}, `parameter "X"`},
 		{"a bad pattern", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Pattern: "("}}}, `parameter "x": pattern`},
 		{"a pattern that breaks out", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Pattern: "a)|(?:b"}}}, `parameter "x": pattern`},
+		{"choices and a pattern", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Pattern: "a", Choices: []string{"a"}}}}, `parameter "x": it has both`},
+		{"no choices", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Choices: []string{}}}}, `parameter "x": there are no choices`},
+		{"a choice twice", Preset{Name: "a", Run: []string{"df", "{x}"}, Parameters: map[string]Parameter{"x": {Choices: []string{"b", "a", "b"}}}}, `parameter "x": the choice "b" stands there twice`},
 		{"an unknown effect", Preset{Name: "a", Run: []string{"df"}, Effect: "none"}, `effect "none"`},
 		{"an unknown policy", Preset{Name: "a", Run: []string{"df"}, Policy: "yes"}, `policy "yes"`},
 		{"a negative time", Preset{Name: "a", Run: []string{"df"}, Timeout: -1}, "negative"},

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,14 +42,16 @@ type Preset struct {
 
 // Parameter is a part of a command that the model fills in.
 type Parameter struct {
-	Pattern     string  // a regular expression that the whole value must match; DefaultPattern when empty
-	Description string  // for the model
-	Default     *string // the value when none is given, not matched against the pattern; nil makes it required
+	Pattern     string   // a regular expression that the whole value must match; DefaultPattern when there are no choices either
+	Choices     []string `json:",omitempty"` // the value must be one of these; only without a pattern, and nil for none
+	Description string   // for the model
+	Default     *string  // the value when none is given, which may be any other; nil makes it required
 }
 
 var (
 	presetName    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	parameterName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	plainChoice   = regexp.MustCompile(`^[\pL\pN_./:+@-]+$`)
 	placeholder   = regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`)
 )
 
@@ -125,11 +128,34 @@ func (p *prepared) checkParameters() error {
 		case parameter.Default != nil && strings.ContainsRune(*parameter.Default, 0):
 			return fmt.Errorf("parameter %q: the default has a NUL in it", name)
 		}
+		if err := parameter.checkChoices(); err != nil {
+			return fmt.Errorf("parameter %q: %w", name, err)
+		}
 		pattern, err := anchored(parameter.Pattern)
 		if err != nil {
 			return fmt.Errorf("parameter %q: %w", name, err)
 		}
 		p.patterns[name] = pattern
+	}
+	return nil
+}
+
+func (p Parameter) checkChoices() error {
+	chosen := map[string]bool{}
+	for _, choice := range p.Choices {
+		switch {
+		case strings.ContainsRune(choice, 0):
+			return errors.New("a choice has a NUL in it")
+		case chosen[choice]:
+			return fmt.Errorf("the choice %q stands there twice", choice)
+		}
+		chosen[choice] = true
+	}
+	switch {
+	case p.Choices != nil && len(p.Choices) == 0:
+		return errors.New("there are no choices in its list")
+	case p.Choices != nil && p.Pattern != "":
+		return errors.New("it has both choices and a pattern")
 	}
 	return nil
 }
@@ -162,8 +188,8 @@ func (p prepared) argv(values map[string]string) ([]string, error) {
 			faults = append(faults, fmt.Sprintf("the parameter %q is missing", name))
 		case !given:
 			filled[name] = *parameter.Default
-		case strings.ContainsRune(value, 0) || !p.patterns[name].MatchString(value):
-			faults = append(faults, fmt.Sprintf("the value of %q must match %s", name, p.pattern(name)))
+		case !p.takes(name, value):
+			faults = append(faults, fmt.Sprintf("the value of %q must %s", name, p.wants(name)))
 		default:
 			filled[name] = value
 		}
@@ -184,9 +210,32 @@ func (p prepared) argv(values map[string]string) ([]string, error) {
 	return argv, nil
 }
 
-func (p prepared) pattern(name string) string {
-	if pattern := p.Parameters[name].Pattern; pattern != "" {
-		return pattern
+// takes reports whether a parameter may have a value.
+func (p prepared) takes(name, value string) bool {
+	if choices := p.Parameters[name].Choices; choices != nil {
+		return slices.Contains(choices, value)
 	}
-	return DefaultPattern + " (one line, at most 200 characters, no dash in front)"
+	return !strings.ContainsRune(value, 0) && p.patterns[name].MatchString(value)
+}
+
+// wants says what a parameter's value must do.
+func (p prepared) wants(name string) string {
+	switch parameter := p.Parameters[name]; {
+	case parameter.Choices != nil:
+		return "be one of " + listed(parameter.Choices)
+	case parameter.Pattern != "":
+		return "match " + parameter.Pattern
+	}
+	return "match " + DefaultPattern + " (one line, at most 200 characters, no dash in front)"
+}
+
+// listed writes choices so that each can be told from the next.
+func listed(choices []string) string {
+	shown := make([]string, len(choices))
+	for i, choice := range choices {
+		if shown[i] = choice; !plainChoice.MatchString(choice) {
+			shown[i] = strconv.Quote(choice)
+		}
+	}
+	return strings.Join(shown, ", ")
 }

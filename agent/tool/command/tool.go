@@ -100,6 +100,9 @@ func describe(name string, parameter Parameter) string {
 	if parameter.Description != "" {
 		text += " is " + oneLine(parameter.Description)
 	}
+	if parameter.Choices != nil {
+		text += ", one of " + listed(parameter.Choices)
+	}
 	if parameter.Default != nil {
 		return fmt.Sprintf("%s (default %q)", text, *parameter.Default)
 	}

@@ -29,7 +29,7 @@ func (c Command) preset() command.Preset {
 		Effect: agent.Effect(c.Effect), Policy: agent.Policy(c.Approve), Timeout: time.Duration(c.Timeout), Box: c.Box,
 	}
 	for name, parameter := range c.Parameters {
-		preset.Parameters[name] = command.Parameter{Pattern: parameter.Pattern, Description: parameter.Description}
+		preset.Parameters[name] = command.Parameter{Pattern: parameter.Pattern, Choices: parameter.Choices, Description: parameter.Description}
 	}
 	return preset
 }
@@ -59,8 +59,13 @@ func checkParameter(name string, parameter command.Parameter, at *place, f *faul
 		f.add(at, key, "has a pattern that is no regular expression")
 		return
 	}
-	alone := command.Preset{Name: "x", Run: []string{"x", "{" + name + "}"}, Parameters: map[string]command.Parameter{name: parameter}}
-	if !accepted(alone) {
+	alone := func(parameter command.Parameter) bool {
+		return accepted(command.Preset{Name: "x", Run: []string{"x", "{" + name + "}"}, Parameters: map[string]command.Parameter{name: parameter}})
+	}
+	switch named := alone(command.Parameter{}); {
+	case named && parameter.Choices != nil && !alone(parameter):
+		f.add(at, key, "wants a pattern or choices: a list of at least one, none of them twice")
+	case !named:
 		f.add(at, key, `wants another name: a small letter, then small letters, digits and _, and not "name"`)
 	}
 }

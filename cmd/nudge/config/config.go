@@ -136,8 +136,9 @@ type Command struct {
 
 // Parameter is a value that a command takes. In the file it is a table, or just the pattern.
 type Parameter struct {
-	Pattern     string `toml:"pattern"` // a regular expression for the whole value; "" lets the tool choose
-	Description string `toml:"description"`
+	Pattern     string   `toml:"pattern"` // a regular expression for the whole value; "" lets the tool choose
+	Choices     []string `toml:"choices"` // all values that there are, in a pattern's place
+	Description string   `toml:"description"`
 }
 
 // Hook is a command that runs at a point of each step.

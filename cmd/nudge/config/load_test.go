@@ -53,11 +53,14 @@ run = ["sleep", "{seconds}"]
 parameters = { seconds = "[0-9]+" }
 [[command]]
 name = "log"
-run = ["tail", "{file}"]
+run = ["tail", "{file}", "{kind}"]
 effect = "read"
 approve = "no"
 [command.parameters.file]
 pattern = "[a-z]+"
+description = "which"
+[command.parameters.kind]
+choices = ["new", "old"]
 description = "which"
 [[hook]]
 at = "before_tool"
@@ -94,8 +97,8 @@ condition = { kind = "any", of = [ { kind = "command", run = ["a"] }, { kind = "
 	want.Commands = []Command{
 		{Name: "wait", Run: []string{"sleep", "{seconds}"}, Effect: "effect", Approve: "ask",
 			Parameters: map[string]Parameter{"seconds": {Pattern: "[0-9]+"}}},
-		{Name: "log", Run: []string{"tail", "{file}"}, Effect: "read", Approve: "no",
-			Parameters: map[string]Parameter{"file": {Pattern: "[a-z]+", Description: "which"}}},
+		{Name: "log", Run: []string{"tail", "{file}", "{kind}"}, Effect: "read", Approve: "no",
+			Parameters: map[string]Parameter{"file": {Pattern: "[a-z]+", Description: "which"}, "kind": {Choices: []string{"new", "old"}, Description: "which"}}},
 	}
 	want.Hooks = []Hook{
 		{At: "before_tool", Run: []string{"guard", "-x"}, Timeout: Duration(5 * time.Second)},
