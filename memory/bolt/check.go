@@ -245,9 +245,19 @@ func (w *rowWalk) journals() error {
 	})
 }
 
+// seen looks at each level of what was seen, and that no stamp is in two.
 func (w *rowWalk) seen() error {
+	for n := range levels {
+		if err := w.seenLevel(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *rowWalk) seenLevel(n int) error {
 	var last []byte // the highest digest so far
-	return w.eachRow(seenBucket, func(k, v []byte) error {
+	return w.eachRow(levels[n].bucket, func(k, v []byte) error {
 		r, err := cutRun(k, v)
 		if err == nil {
 			err = r.check(k)
@@ -258,9 +268,26 @@ func (w *rowWalk) seen() error {
 		if last != nil && bytes.Compare(last, k) >= 0 {
 			return errors.New("the run before it has digests that belong here")
 		}
-		highest, _ := r.stamp(r.len() - 1)
-		last = clone(highest)
+		for i := range r.len() {
+			digest, _ := r.stamp(i)
+			if w.isBelow(n, digest) {
+				return errors.New("it has a digest that a lower level has as well")
+			}
+			last = clone(digest)
+		}
 		return nil
+	})
+}
+
+// isBelow reports whether a level below the nth has a digest. One that cannot be read is a problem of its own.
+func (w *rowWalk) isBelow(n int, digest []byte) bool {
+	return slices.ContainsFunc(levels[n+1:], func(l level) bool {
+		_, r, err := runOf(w.bolt.Bucket(l.bucket), digest)
+		if err != nil {
+			return false
+		}
+		_, found := r.find(digest)
+		return found
 	})
 }
 

@@ -285,6 +285,9 @@ func TestCheckFindsRows(t *testing.T) {
 	nested := func(name []byte) func(tx *bbolt.Tx) error {
 		return bucket(name, func(b *bbolt.Bucket) error { _, err := b.CreateBucket([]byte("nested")); return err })
 	}
+	both := func(a, b func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error { return errors.Join(a(tx), b(tx)) }
+	}
 	long := bytes.Repeat([]byte("x"), memory.MaxID+1)
 	noon := appendTime(nil, time.Unix(1, 0))
 	low := append(make([]byte, digestSize-1), 1) // a digest, below which there is hardly another
@@ -323,7 +326,9 @@ func TestCheckFindsRows(t *testing.T) {
 		"seen, out of order":   {set(seenBucket, low, stamped(2, 1)), "a digest is out of order"},
 		"seen twice":           {set(seenBucket, low, stamped(1, 1)), "a digest is out of order"},
 		"seen below its run":   {set(seenBucket, bytes.Repeat([]byte{1}, digestSize), stamped(0, 1)), "a digest is out of order"},
-		"seen above its run":   {set(seenBucket, firstRun, stamped(0, 0xff)), "the run before it has digests that belong here"},
+		"seen above its run":   {both(set(seenBucket, firstRun, stamped(0, 0xff)), set(seenBucket, bytes.Repeat([]byte{9}, digestSize), stamped(10))), "the run before it has digests that belong here"},
+		"seen in two levels":   {both(set(seenNewerBucket, firstRun, stamped(1)), set(seenBucket, firstRun, stamped(0, 1))), "a digest that a lower level has as well"},
+		"a new one, cut off":   {set(seenNewestBucket, firstRun, stamped(1)[:timeSize]), "seen newest has a row"},
 		"seen, another oldest": {set(seenBucket, low, append(clone(noon), stamped(1, 2)[timeSize:]...)), "its oldest instant is another"},
 		"due, not by time":     {remove(dueTimeBucket, 5), "of what is due"},
 		"due by time only":     {remove(dueBucket, 5), "of what is due"},

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"runtime/debug"
@@ -11,7 +12,9 @@ import (
 
 const (
 	// schema is the version of what the buckets hold. A file with a higher one is refused.
-	schema = 3
+	schema = 4
+	// seenInOne is the version that kept all that was seen in one level.
+	seenInOne = 3
 	// seenByKey is the version that kept what was seen under whole keys, and once more in order of time.
 	seenByKey = 2
 	// nestedTables is the version whose tables lay in a bucket of their own, a page more for every commit.
@@ -53,7 +56,12 @@ func (s *Store) settle() (err error) {
 				return err
 			}
 		}
-		if err := raiseSeen(tx); err != nil {
+		if found <= seenByKey {
+			if err := raiseSeen(tx); err != nil {
+				return err
+			}
+		}
+		if err := addLevels(tx); err != nil {
 			return err
 		}
 		return putSchema(tx)
@@ -83,6 +91,9 @@ func checkSchema(tx *bbolt.Tx) (found uint32, err error) {
 		return 0, refuse(fmt.Sprintf("there is no schema %d", found))
 	}
 	needed := slices.Clone(places)
+	if found <= seenInOne {
+		needed = slices.DeleteFunc(needed, isUpperLevel)
+	}
 	if found <= seenByKey {
 		needed = append(needed, seenTimeBucket)
 	}
@@ -148,4 +159,19 @@ func raiseSeen(tx *bbolt.Tx) error {
 		return err
 	}
 	return layRuns(b, stamps)
+}
+
+// addLevels makes the levels of what was seen above the one that there was.
+func addLevels(tx *bbolt.Tx) error {
+	for _, l := range levels[:len(levels)-1] {
+		if _, err := tx.CreateBucket(l.bucket); err != nil {
+			return fmt.Errorf("make the place %q: %w", l.bucket, err)
+		}
+	}
+	return nil
+}
+
+// isUpperLevel reports whether a place came with addLevels.
+func isUpperLevel(place []byte) bool {
+	return slices.ContainsFunc(levels[:len(levels)-1], func(l level) bool { return bytes.Equal(l.bucket, place) })
 }

@@ -32,8 +32,33 @@ func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	}
 }
 
+// lowerLevels brings a file back to the schema that kept all that was seen in one level.
+func lowerLevels(tx *bbolt.Tx) error {
+	var stamps [][]byte
+	for _, l := range levels {
+		err := tx.Bucket(l.bucket).ForEach(func(_, v []byte) error {
+			for n := range run(v).len() {
+				digest, at := run(v).stamp(n)
+				stamps = append(stamps, slices.Concat(digest, at))
+			}
+			return nil
+		})
+		if err := errors.Join(err, tx.DeleteBucket(l.bucket)); err != nil {
+			return err
+		}
+	}
+	b, err := tx.CreateBucket(seenBucket)
+	if err != nil {
+		return err
+	}
+	return errors.Join(layRuns(b, stamps), tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, seenInOne)))
+}
+
 // lowerSeen brings a file, in which no other keys were seen than those of seed, back to the schema that kept whole keys.
 func lowerSeen(tx *bbolt.Tx) error {
+	if err := lowerLevels(tx); err != nil {
+		return err
+	}
 	left := 0
 	byDigest := map[string][]byte{}
 	err := tx.Bucket(seenBucket).ForEach(func(_, v []byte) error {
@@ -111,21 +136,26 @@ func seedTables(t *testing.T) (path string) {
 }
 
 // contents returns every row of a closed file by bucket and key, and of what was seen every stamp: the same may lie in
-// other runs.
+// other runs and levels.
 func contents(t *testing.T, path string) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
+	isLevel := func(at string) bool {
+		return slices.ContainsFunc(levels, func(l level) bool { return fmt.Sprintf("%q", l.bucket) == at })
+	}
 	var walk func(at string, b *bbolt.Bucket) error
 	walk = func(at string, b *bbolt.Bucket) error {
-		rows[at] = fmt.Sprint("next ", b.Sequence())
+		if !isLevel(at) {
+			rows[at] = fmt.Sprint("next ", b.Sequence())
+		}
 		return b.ForEach(func(k, v []byte) error {
 			if v == nil {
 				return walk(fmt.Sprintf("%s/%q", at, k), b.Bucket(k))
 			}
-			if r, err := cutRun(k, v); err == nil && at == `"seen"` {
+			if r, err := cutRun(k, v); err == nil && isLevel(at) {
 				for n := range r.len() {
 					digest, instant := r.stamp(n)
-					rows[fmt.Sprintf("%s/%x", at, digest)] = string(instant)
+					rows[fmt.Sprintf("seen %x", digest)] = string(instant)
 				}
 				return nil
 			}
@@ -142,6 +172,7 @@ func contents(t *testing.T, path string) map[string]string {
 func TestEarlierSchema(t *testing.T) {
 	t.Run("tables in a bucket", func(t *testing.T) { testEarlierSchema(t, lower, `"tables"/"many"/"1999"`) })
 	t.Run("seen by key", func(t *testing.T) { testEarlierSchema(t, lowerSeen, `"seen"/"alice3"`) })
+	t.Run("seen in one level", func(t *testing.T) { testEarlierSchema(t, lowerLevels, `"store"/"schema"`) })
 }
 
 func testEarlierSchema(t *testing.T, lower func(tx *bbolt.Tx) error, had string) {

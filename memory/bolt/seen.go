@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -13,9 +14,24 @@ import (
 )
 
 // seen keeps, for each key, a stamp: the key's digest and the instant at which it was first seen. Stamps lie in order of
-// digest in runs, some dozen to a row, since keys come in no order: with a row for each key, a commit that marks many
-// would take apart as many pages of a hundred rows.
+// digest in runs, some dozen to a row, and in levels: keys come in no order, so that among many each would take a page of
+// its own. A new stamp goes into the uppermost level, which is so small that its pages are written anyhow. A level that is
+// over its room sinks into the next as a whole, and the pages of that one are shared by all that sinks.
 type seen struct{ tx *tx }
+
+// level is a bucket of runs.
+type level struct {
+	bucket []byte
+	room   int // stamps
+}
+
+// levels are the levels from the uppermost down. The last has room for everything.
+var levels = []level{
+	{seenNewestBucket, fullRun}, // as one run it lies in its parent's page
+	{seenNewerBucket, 8 * fullRun},
+	{seenNewBucket, 64 * fullRun},
+	{seenBucket, math.MaxInt},
+}
 
 const (
 	digestSize = 16 // of SHA-256; two keys of one digest are not to be expected in any file's life
@@ -58,9 +74,17 @@ func (r run) find(digest []byte) (n int, found bool) {
 	})
 }
 
-// with returns the run with one more stamp at a place.
-func (r run) with(n int, digest, at []byte) run {
-	return newRun(slices.Concat(r.stamps()[:n*stampSize], digest, at, r.stamps()[n*stampSize:]))
+// with returns a run with more stamps, which are in order and not in it.
+func (r run) with(stamps []byte) run {
+	both := make([]byte, 0, len(r.stamps())+len(stamps))
+	for old := r.stamps(); len(old)+len(stamps) > 0; {
+		from := &old
+		if len(old) == 0 || len(stamps) > 0 && bytes.Compare(stamps[:digestSize], old[:digestSize]) < 0 {
+			from = &stamps
+		}
+		both, *from = append(both, (*from)[:stampSize]...), (*from)[stampSize:]
+	}
+	return newRun(both)
 }
 
 // without returns the run without its first stamps, at most limit, from before an instant, and how many those were.
@@ -109,26 +133,85 @@ func (s seen) Mark(key string, at time.Time) (fresh bool, err error) {
 	if err := checkName("key", key); err != nil {
 		return false, fmt.Errorf("mark as seen: %w", err)
 	}
-	b, err := s.tx.reading(seenBucket)
-	if err != nil {
-		return false, fmt.Errorf("mark %q as seen: %w", key, err)
-	}
 	digest := digestOf(key)
-	from, r, err := runOf(b, digest)
-	if err != nil {
-		return false, s.tx.damagedBy(err)
-	}
-	n, found := r.find(digest)
-	if found {
-		return false, nil
-	}
-	if b, err = s.tx.writing(seenBucket); err == nil {
-		err = putRun(b, from, r.with(n, digest, appendTime(nil, at)))
+	found, err := s.has(digest)
+	if err == nil && !found {
+		err = s.put(0, appendTime(digest, at))
 	}
 	if err != nil {
 		return false, fmt.Errorf("mark %q as seen: %w", key, err)
 	}
-	return true, nil
+	return !found, nil
+}
+
+// has reports whether a level has a stamp with the digest.
+func (s seen) has(digest []byte) (found bool, err error) {
+	for _, l := range levels {
+		b, err := s.tx.reading(l.bucket)
+		if err != nil {
+			return false, err
+		}
+		_, r, err := runOf(b, digest)
+		if err != nil {
+			return false, s.tx.damagedBy(err)
+		}
+		if _, found := r.find(digest); found {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// put adds stamps, which are in order, to a level. When that is then over its room, all of it goes into the next.
+func (s seen) put(n int, stamps []byte) error {
+	l := levels[n]
+	b, err := s.tx.writing(l.bucket)
+	if err != nil {
+		return err
+	}
+	if err := s.merge(b, stamps); err != nil || l.room == math.MaxInt {
+		return err
+	}
+	var all []byte
+	err = b.ForEach(func(k, v []byte) error {
+		r, err := cutRun(k, v)
+		if err != nil {
+			return s.tx.damagedBy(err)
+		}
+		all = append(all, r.stamps()...)
+		return nil
+	})
+	if err != nil || len(all)/stampSize <= l.room {
+		return err
+	}
+	if err := s.tx.bolt.DeleteBucket(l.bucket); err != nil {
+		return err
+	}
+	if _, err := s.tx.bolt.CreateBucket(l.bucket); err != nil {
+		return err
+	}
+	return s.put(n+1, all)
+}
+
+// merge adds stamps, which are in order, to the runs of a bucket.
+func (s seen) merge(b *bbolt.Bucket, stamps []byte) error {
+	for len(stamps) > 0 {
+		from, r, err := runOf(b, stamps[:digestSize])
+		if err != nil {
+			return s.tx.damagedBy(err)
+		}
+		these := len(stamps)
+		if next, _ := b.Cursor().Seek(append(clone(from), 0)); next != nil {
+			touch(next, nil)
+			before, _ := newRun(stamps).find(next)
+			these = before * stampSize
+		}
+		if err := putRun(b, from, r.with(stamps[:these])); err != nil {
+			return err
+		}
+		stamps = stamps[these:]
+	}
+	return nil
 }
 
 // runOf returns the run in which a digest would stand, lent until the bucket's next change, and its key.
@@ -150,31 +233,47 @@ func cutRun(k, v []byte) (run, error) {
 	return v, nil
 }
 
-// putRun writes a run, as two when it is too long for one.
+// putRun writes a run, as several when it is too long for one.
 func putRun(b *bbolt.Bucket, from []byte, r run) error {
 	if r.len() <= fullRun {
 		return b.Put(from, r)
 	}
-	half := r.len() / 2
-	middle, _ := r.stamp(half)
-	if err := b.Put(from, newRun(r.stamps()[:half*stampSize])); err != nil {
-		return err
+	parts := (r.len() + laidRun - 1) / laidRun
+	for i, begin := 0, 0; i < parts; i++ {
+		end := (i + 1) * r.len() / parts
+		if i > 0 {
+			digest, _ := r.stamp(begin)
+			from = clone(digest)
+		}
+		if err := b.Put(from, newRun(r.stamps()[begin*stampSize:end*stampSize])); err != nil {
+			return err
+		}
+		begin = end
 	}
-	return b.Put(clone(middle), newRun(r.stamps()[half*stampSize:]))
+	return nil
 }
 
 func (s seen) Sweep(before time.Time, limit int) (count int, err error) {
 	defer s.tx.guard(s.tx.enter(), &err)
-	old, count, err := s.outdated(appendTime(nil, before), limit)
-	if err != nil {
-		return 0, fmt.Errorf("sweep what was seen: %w", err)
+	for _, l := range levels {
+		n, err := s.sweep(l.bucket, appendTime(nil, before), limit-count)
+		if err != nil {
+			return 0, fmt.Errorf("sweep what was seen: %w", err)
+		}
+		count += n
 	}
-	if count == 0 {
-		return 0, nil
+	return count, nil
+}
+
+// sweep removes at most limit stamps of a level from before an instant, and returns how many.
+func (s seen) sweep(bucket, before []byte, limit int) (count int, err error) {
+	old, count, err := s.outdated(bucket, before, limit)
+	if err != nil || count == 0 {
+		return 0, err
 	}
-	b, err := s.tx.writing(seenBucket)
+	b, err := s.tx.writing(bucket)
 	if err != nil {
-		return 0, fmt.Errorf("sweep what was seen: %w", err)
+		return 0, err
 	}
 	for _, o := range old {
 		if o.left == nil {
@@ -183,7 +282,7 @@ func (s seen) Sweep(before time.Time, limit int) (count int, err error) {
 			err = b.Put(o.from, o.left)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("sweep what was seen: %w", err)
+			return 0, err
 		}
 	}
 	return count, nil
@@ -195,9 +294,9 @@ type outdated struct {
 	left run // nil when nothing is left
 }
 
-// outdated returns the runs with stamps from before an instant, and how many stamps are to go, at most limit.
-func (s seen) outdated(before []byte, limit int) (old []outdated, count int, err error) {
-	b, err := s.tx.reading(seenBucket)
+// outdated returns the runs of a level with stamps from before an instant, and how many stamps are to go, at most limit.
+func (s seen) outdated(bucket, before []byte, limit int) (old []outdated, count int, err error) {
+	b, err := s.tx.reading(bucket)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -13,8 +13,8 @@ import (
 	"nudge/memory"
 )
 
-// TestSeenRuns marks and sweeps keys until runs are split, emptied and filled again, beside a map that does the same. The
-// file is whole after each commit, one that was taken back included.
+// TestSeenRuns marks and sweeps keys until runs are split, emptied and filled again and levels sink, beside a map that does
+// the same. The file is whole after each commit, one that was taken back included.
 func TestSeenRuns(t *testing.T) {
 	s, errBack := open(t, t.TempDir(), Options{}), errors.New("take it back")
 	rapid.Check(t, func(r *rapid.T) {
@@ -27,7 +27,8 @@ func TestSeenRuns(t *testing.T) {
 			r.Fatal(err)
 		}
 		for range rapid.IntRange(1, 6).Draw(r, "commits") {
-			first, n := rapid.IntRange(0, 300).Draw(r, "first"), rapid.IntRange(0, 200).Draw(r, "keys")
+			first := rapid.SampledFrom([]int{0, 50, 300, 1000}).Draw(r, "first")
+			n := rapid.SampledFrom([]int{0, 1, 31, 32, 33, 200, 200, 900}).Draw(r, "keys")
 			at := time.Unix(int64(rapid.IntRange(0, 5).Draw(r, "at")), 0)
 			before := time.Unix(int64(rapid.IntRange(0, 6).Draw(r, "before")), 0)
 			limit := rapid.SampledFrom([]int{0, 1, 7, 100, 10000}).Draw(r, "limit")

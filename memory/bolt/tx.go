@@ -16,12 +16,20 @@ var (
 	inboxBucket   = []byte("inbox")       // session, id → data
 	journalBucket = []byte("journal")     // session → bucket of number → instant, kind, data
 	outboxBucket  = []byte("outbox")      // id → conversation, state, tries, receipt, data
-	seenBucket    = []byte("seen")        // digest → oldest instant, and digests with their instants
+	seenBucket    = []byte("seen")        // digest → oldest instant, and digests with their instants; the last of the levels
 	dueBucket     = []byte("due")         // key → instant
 	dueTimeBucket = []byte("due by time") // instant, key → data
 
+	// The levels of what was seen above the last, each as that is.
+	seenNewestBucket = []byte("seen newest")
+	seenNewerBucket  = []byte("seen newer")
+	seenNewBucket    = []byte("seen new")
+
 	// places are the buckets that every file has. All others are tables: key → value.
-	places = [][]byte{storeBucket, inboxBucket, journalBucket, outboxBucket, seenBucket, dueBucket, dueTimeBucket}
+	places = [][]byte{
+		storeBucket, inboxBucket, journalBucket, outboxBucket, seenNewestBucket, seenNewerBucket, seenNewBucket, seenBucket,
+		dueBucket, dueTimeBucket,
+	}
 )
 
 var (
