@@ -127,32 +127,30 @@ func (a *actor) mail() ([]letter, error) {
 	a.woken, a.looked = false, true
 	a.mu.Unlock()
 	if more {
-		if err := a.readMail(); err != nil {
+		if err := a.Store.View(context.Background(), a.readMail); err != nil {
 			return nil, err
 		}
 	}
 	return slices.Clone(a.letters), nil
 }
 
-func (a *actor) readMail() error {
-	return a.Store.View(context.Background(), func(tx memory.Tx) error {
-		a.letters = a.letters[:0]
-		mail, err := tx.Inbox().List(a.session)
+func (a *actor) readMail(tx memory.Tx) error {
+	a.letters = a.letters[:0]
+	mail, err := tx.Inbox().List(a.session)
+	if err != nil {
+		return err
+	}
+	for _, m := range mail {
+		if a.out.taken[m.ID] || a.late != nil && a.late.taken[m.ID] {
+			continue
+		}
+		l, err := openLetter(m)
 		if err != nil {
 			return err
 		}
-		for _, m := range mail {
-			if a.out.taken[m.ID] || a.late != nil && a.late.taken[m.ID] {
-				continue
-			}
-			l, err := openLetter(m)
-			if err != nil {
-				return err
-			}
-			a.letters = append(a.letters, l)
-		}
-		return nil
-	})
+		a.letters = append(a.letters, l)
+	}
+	return nil
 }
 
 // take removes letters from the inbox with the next commit.
@@ -204,7 +202,7 @@ func (a *actor) say(r Reply) {
 		}
 		r.Tainted = r.Tainted || r.Kind == Notice && a.tainted() // it may tell of an error in the words of strangers
 	}
-	a.also(func(tx memory.Tx) error { return Send(tx, r) })
+	a.also(r.pack()) // encoded here, since all others' writing waits for what is done in a transaction
 	a.then(a.Outgoing)
 }
 
@@ -231,19 +229,20 @@ func post(tx memory.Tx, conversation string, m Message) (session string, err err
 	return session, err
 }
 
-// wake reads the journal, unless the state that it folds to was kept, and mends what a crash cut off.
+// wake reads the mail, and the journal unless the state that it folds to was kept, and mends what a crash cut off.
 func (a *actor) wake() error {
 	a.mu.Lock()
 	kept := a.shelf.take(a.session)
+	a.woken, a.looked = false, true
 	a.mu.Unlock()
 	err := a.Store.View(context.Background(), func(tx memory.Tx) error {
 		last, err := tx.Journal().Last(a.session)
 		if err == nil && kept != nil && kept.last == last {
 			a.state = kept
-			return nil
+		} else if err == nil {
+			a.state, err = load(tx, a.session)
 		}
-		a.state, err = load(tx, a.session)
-		return err
+		return errors.Join(err, a.readMail(tx))
 	})
 	if err != nil {
 		return err

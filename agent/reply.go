@@ -166,13 +166,18 @@ type Totals struct {
 }
 
 // Send puts a reply into the outbox for the conversation in r.Address.
-func Send(tx memory.Tx, r Reply) error {
+func Send(tx memory.Tx, r Reply) error { return r.pack()(tx) }
+
+// pack encodes a reply and returns what puts it into the outbox.
+func (r Reply) pack() func(memory.Tx) error {
 	data, err := plainJSON(r)
-	if err != nil {
-		return fmt.Errorf("encode a %s for %s: %w", r.Kind, r.Address, err)
+	return func(tx memory.Tx) error {
+		if err != nil {
+			return fmt.Errorf("encode a %s for %s: %w", r.Kind, r.Address, err)
+		}
+		_, err := tx.Outbox().Put(r.Address, data)
+		return err
 	}
-	_, err = tx.Outbox().Put(r.Address, data)
-	return err
 }
 
 // ReadReply gives the reply that a parcel holds.
