@@ -251,7 +251,7 @@ func TestASnoozeOfOneAccountBringsBackWhatAnotherWouldHear(t *testing.T) {
 		if err := Save(tx, h, now); err != nil {
 			return err
 		}
-		state, err := loadState(tx, "disk")
+		state, err := loadState(tx, h)
 		if err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ func TestASnoozeOfOneAccountBringsBackWhatAnotherWouldHear(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if state, err = loadState(tx, "disk"); err == nil && !state.Zones["UTC"].Held.Equal(now) {
+		if state, err = loadState(tx, h); err == nil && !state.Zones["UTC"].Held.Equal(now) {
 			t.Errorf("what was held back comes at %s, want now", state.Zones["UTC"].Held)
 		}
 		return err

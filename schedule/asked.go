@@ -29,7 +29,7 @@ func Ask(tx memory.Tx, name, person, zone string, now time.Time) error {
 	case !slices.Contains(h.For, person):
 		return fmt.Errorf("run heartbeat %s: it does not wake %s", name, person)
 	}
-	state, err := loadState(tx, name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return err
 	}

@@ -460,7 +460,7 @@ func bringBack(tx memory.Tx, person string, now time.Time) error {
 }
 
 func (h Heartbeat) bringBack(tx memory.Tx, now time.Time) error {
-	state, err := loadState(tx, h.Name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return err
 	}

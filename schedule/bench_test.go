@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -27,10 +28,14 @@ type crowd struct {
 	checked atomic.Int64
 }
 
-// scales is a store that counts its commits and what is put into its rows.
+// scales is a store that counts its commits, what is put into its rows, and the due rows that are looked at in order.
 type scales struct {
 	memory.Store
-	commits, bytes atomic.Int64
+	commits, rows, bytes, scanned atomic.Int64
+}
+
+func (s *scales) View(ctx context.Context, fn func(memory.Tx) error) error {
+	return s.Store.View(ctx, func(tx memory.Tx) error { return fn(weighing{tx, s}) })
 }
 
 func (s *scales) Update(ctx context.Context, fn func(memory.Tx) error) error {
@@ -52,6 +57,7 @@ type weighedTable struct {
 }
 
 func (t weighedTable) Put(key string, value []byte) error {
+	t.scales.rows.Add(1)
 	t.scales.bytes.Add(int64(len(key) + len(value)))
 	return t.Table.Put(key, value)
 }
@@ -62,8 +68,16 @@ type weighedDue struct {
 }
 
 func (d weighedDue) Put(row memory.DueRow) error {
+	d.scales.rows.Add(1)
 	d.scales.bytes.Add(int64(len(row.Key) + 8 + len(row.Data)))
 	return d.Due.Put(row)
+}
+
+func (d weighedDue) Scan(fn func(memory.DueRow) error) error {
+	return d.Due.Scan(func(row memory.DueRow) error {
+		d.scales.scanned.Add(1)
+		return fn(row)
+	})
 }
 
 type seldom struct{ of *crowd }
@@ -209,7 +223,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 	other.Start()
 	time.Sleep(time.Second) // both look at all that they have
-	const round = 20
+	const round, several = 20, 400
 	added := manyPeople
 	alone := func() {
 		for range round {
@@ -221,9 +235,9 @@ func BenchmarkAdd(b *testing.B) {
 	}
 	together := func() {
 		first := added + 1
-		added += round
+		added += several
 		err := c.store.Update(ctx, func(tx memory.Tx) error {
-			for i := range round {
+			for i := range several {
 				if err := Save(tx, beatOf(first+i, false), time.Now()); err != nil {
 					return err
 				}
@@ -240,30 +254,41 @@ func BenchmarkAdd(b *testing.B) {
 			other.Schedule(yearly{added + i}, cron.FuncJob(func() {}))
 		}
 	}
-	var used [3]float64 // µs
-	var commits, alones int64
+	var used, made, writes [3]float64 // processor time in µs, allocations, and writes to files
+	counts := [3]float64{round, several, round}
+	commits, rows := c.store.commits.Load(), c.store.rows.Load()
 	for b.Loop() {
-		before := c.store.commits.Load()
 		for i, way := range []func(){alone, together, robfigs} {
-			begun := cpu(b)
+			allocated, written, begun := allocations(), ofProcess("syscw"), cpu(b)
 			way()
 			time.Sleep(100 * time.Millisecond) // what an added one sets off goes on after the call
-			used[i] += float64((cpu(b) - begun).Microseconds())
-			if i == 0 {
-				commits, alones = commits+c.store.commits.Load()-before, alones+round
-			}
+			used[i] += float64((cpu(b) - begun).Microseconds()) / counts[i]
+			made[i] += float64(allocations()-allocated) / counts[i]
+			writes[i] += float64(ofProcess("syscw")-written) / counts[i]
 		}
 	}
+	commits, rows = c.store.commits.Load()-commits-int64(b.N), c.store.rows.Load()-rows // but for those together
 	cancel()
 	<-done
 	<-other.Stop().Done()
-	each := func(i int) float64 { return used[i] / float64(b.N*round) }
+	n := float64(b.N)
+	each := func(i int) float64 { return used[i] / n }
 	b.ReportMetric(each(0), "cpu-µs/add")
 	b.ReportMetric(each(1), "cpu-µs/add-of-several")
 	b.ReportMetric(each(2), "robfig-cpu-µs/add")
 	b.ReportMetric(each(2)/each(0), "robfig/alone")
 	b.ReportMetric(each(2)/each(1), "robfig/of-several")
-	b.ReportMetric(float64(commits)/float64(alones), "commits/add")
+	b.ReportMetric(float64(commits)/(n*round), "commits/add")
+	b.ReportMetric(float64(rows)/(n*(round+several)), "rows/add")
+	b.ReportMetric(writes[0]/n, "writes/add")
+	b.ReportMetric(made[0]/n, "allocs/add")
+	b.ReportMetric(made[1]/n, "allocs/add-of-several")
+}
+
+func allocations() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
 }
 
 // BenchmarkFalseTicks reports what a tick writes that wakes nobody: what is put into rows, what goes to the file, and by how
@@ -274,7 +299,7 @@ func BenchmarkFalseTicks(b *testing.B) {
 	for range 2 * kept {
 		c.minute(b) // until old outcomes are forgotten
 	}
-	commits, rows, written, ticks := c.store.commits.Load(), c.store.bytes.Load(), bytesWritten(), c.checked.Load()
+	commits, rows, written, ticks := c.store.commits.Load(), c.store.bytes.Load(), ofProcess("wchar"), c.checked.Load()
 	for b.Loop() {
 		c.minute(b)
 	}
@@ -282,18 +307,19 @@ func BenchmarkFalseTicks(b *testing.B) {
 	b.ReportMetric(float64(c.store.bytes.Load()-rows)/each, "row-B/tick")
 	b.ReportMetric(float64(c.store.commits.Load()-commits)/each, "updates/tick")
 	if written > 0 {
-		b.ReportMetric(float64(bytesWritten()-written)/each, "written-B/tick")
+		b.ReportMetric(float64(ofProcess("wchar")-written)/each, "written-B/tick")
 	}
 }
 
-// bytesWritten is what this process has handed to the system to be written; 0 where that is not told.
-func bytesWritten() int64 {
+// ofProcess is what the system has counted of this process's writing: wchar, its bytes, or syscw, how often; 0 where that is not
+// told.
+func ofProcess(count string) int64 {
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {
 		return 0
 	}
 	for line := range bytes.Lines(text) {
-		if name, number, found := bytes.Cut(bytes.TrimSpace(line), []byte(": ")); found && string(name) == "wchar" {
+		if name, number, found := bytes.Cut(bytes.TrimSpace(line), []byte(": ")); found && string(name) == count {
 			n, _ := strconv.ParseInt(string(number), 10, 64)
 			return n
 		}

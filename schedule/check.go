@@ -81,6 +81,14 @@ func (c *checking) readStates() error {
 	})
 }
 
+// stateOf is what is remembered of a heartbeat.
+func (c *checking) stateOf(h Heartbeat) *State {
+	if s := c.states[h.Name]; s != nil {
+		return s
+	}
+	return newState(h)
+}
+
 // rows looks at the due rows that are heartbeats'.
 func (c *checking) rows() error {
 	return c.tx.Due().Scan(func(row memory.DueRow) error {
@@ -96,7 +104,7 @@ func (c *checking) rows() error {
 			c.problem("due row %q is of no heartbeat; it goes away when it falls due", row.Key)
 		case h.resting() != "":
 			c.problem("due row %q is of a heartbeat that has %s; it goes away when it falls due", row.Key, h.resting())
-		case zone != "" && (c.states[name] == nil || c.states[name].Zones[zone] == nil):
+		case zone != "" && c.stateOf(h).Zones[zone] == nil:
 			c.problem("due row %q is of a zone in which nobody lives; it goes away when it falls due", row.Key)
 		}
 		return nil
@@ -109,8 +117,8 @@ func (c *checking) zones() error {
 		if c.beats[name].resting() != "" || c.due[heartbeatKey(name, "")] {
 			continue // with that row the zones are yet to be found
 		}
-		s := c.states[name]
-		if s == nil || len(s.Zones) == 0 {
+		s := c.stateOf(c.beats[name])
+		if len(s.Zones) == 0 {
 			c.problem("heartbeat %q has no due row and never wakes; %s", name, saveAgain)
 			continue
 		}

@@ -46,7 +46,9 @@ func TestCheck(t *testing.T) {
 			want   string
 		}{
 			"no due row":         {func(tx memory.Tx) error { return tx.Due().Remove(heartbeatKey("disk", "UTC")) }, `"disk" has no due row for zone "UTC"`},
-			"no state":           {func(tx memory.Tx) error { return tx.Table(tableStates).Delete("disk") }, `"disk" has no due row and never wakes`},
+			"no state":           {func(tx memory.Tx) error { return tx.Table(tableStates).Delete("disk") }, "is of no tick that is remembered"},
+			"nothing but itself": {put(tableHeartbeats, "b", `{"name":"b","cron":"0 9 * * *","for":["a"],"prompt":"p","condition":{"kind":"always"}}`), `"b" has no due row and never wakes`},
+			"no row yet":         {put(tableHeartbeats, "b", `{"name":"b","cron":"@hourly","zone":"Asia/Tokyo","for":["a"],"prompt":"p","condition":{"kind":"always"}}`), `"b" has no due row for zone "Asia/Tokyo"`},
 			"row of none":        {due(heartbeatKey("none", "UTC")), "is of no heartbeat"},
 			"retry of none":      {due(retryKey("none", "UTC")), "is of no heartbeat"},
 			"row of a paused":    {due(heartbeatKey("paused", "UTC")), "has paused: for a test"},

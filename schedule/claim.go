@@ -230,7 +230,7 @@ func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, now time.Time) (*tick,
 	if !bytes.Equal(stored, row.stored) {
 		return nil, nil // changed in between: the next look finds it as it now is
 	}
-	state, err := loadState(tx, row.name)
+	state, err := loadState(tx, row.heartbeat)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (c *claiming) sync(from time.Time, saved bool) error {
 func (c *claiming) advance(name string, zone *Zone, next time.Time) error {
 	h := c.row.heartbeat
 	key := heartbeatKey(h.Name, name)
-	if next.IsZero() || !h.Until.IsZero() && next.After(h.Until) {
+	if next.IsZero() || h.isOver(next) {
 		zone.Over = true
 		return c.tx.Due().Remove(key)
 	}
@@ -334,7 +334,7 @@ func (c *claiming) retry(zone *Zone) (*tick, error) {
 	if err := c.tx.Due().Remove(c.row.Key); err != nil {
 		return nil, err
 	}
-	if until := c.row.heartbeat.Until; !until.IsZero() && c.now.After(until) {
+	if c.row.heartbeat.isOver(c.now) {
 		zone.close()
 		zone.Held, zone.Owed = time.Time{}, nil
 		return nil, nil
@@ -373,7 +373,7 @@ func (c *claiming) tick(zone *Zone) (*tick, error) {
 		return nil, err
 	case going:
 		return nil, c.record(last, Dropped, "overlap: the tick before was still going on")
-	case !h.Until.IsZero() && last.After(h.Until):
+	case h.isOver(last):
 		return nil, nil
 	}
 	if late := c.now.Sub(last); late > h.lateness() {
@@ -483,7 +483,7 @@ func recoverOne(tx memory.Tx, name string) error {
 	if err != nil || !found {
 		return err
 	}
-	state, err := loadState(tx, name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return err
 	}

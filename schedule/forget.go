@@ -54,7 +54,7 @@ func (h Heartbeat) without(tx memory.Tx, theirs func(id string) bool) error {
 	if len(h.For) == 0 {
 		return Remove(tx, h.Name)
 	}
-	state, err := loadState(tx, h.Name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return err
 	}

@@ -46,15 +46,26 @@ type Heartbeat struct {
 
 // Validate checks everything but whether the people exist. Its error names the key at fault, such as heartbeat.cron.
 func (h Heartbeat) Validate() error {
+	_, err := h.read()
+	return err
+}
+
+// read is Validate, and gives the heartbeat's schedule in its own zone.
+func (h Heartbeat) read() (timed Schedule, err error) {
 	if err := h.validateName(); err != nil {
-		return err
+		return timed, err
 	}
 	if _, err := loadZone(h.Zone); err != nil {
-		return fmt.Errorf("heartbeat.timezone: %w", err)
+		return timed, fmt.Errorf("heartbeat.timezone: %w", err)
 	}
-	if _, err := ParseCron(h.Cron, h.Zone); err != nil {
-		return fmt.Errorf("heartbeat.cron: %w", err)
+	if timed, err = ParseCron(h.Cron, h.Zone); err != nil {
+		return timed, fmt.Errorf("heartbeat.cron: %w", err)
 	}
+	return timed, h.validateRest()
+}
+
+// validateRest checks what is neither the name nor the schedule.
+func (h Heartbeat) validateRest() error {
 	if len(h.For) == 0 || len(h.For) > maxPeople {
 		return fmt.Errorf("heartbeat.for: needs 1 to %d people", maxPeople)
 	}
@@ -109,6 +120,9 @@ func (h Heartbeat) spec() string {
 	}
 	return h.Cron
 }
+
+// isOver reports whether an instant is past the heartbeat's end.
+func (h Heartbeat) isOver(at time.Time) bool { return !h.Until.IsZero() && at.After(h.Until) }
 
 // resting says in words why the heartbeat takes no ticks, "" when it does.
 func (h Heartbeat) resting() string {

@@ -17,67 +17,60 @@ import (
 //
 // A clock that runs must be told by [Clock.Look] after the transaction.
 func Save(tx memory.Tx, h Heartbeat, now time.Time) error {
-	if err := h.Validate(); err != nil {
+	timed, err := h.read()
+	if err != nil {
 		return err
 	}
 	old, found, err := find(tx, h.Name)
 	if err != nil {
 		return err
 	}
-	if found && old.Ended == "" && old.By != h.By {
+	h.Ended, h.Since = "", now.UTC().Round(0)
+	if !found {
+		return h.add(tx, timed, now)
+	}
+	if old.Ended == "" && old.By != h.By {
 		return fmt.Errorf("save heartbeat %s: %s made one of that name; take another name", h.Name, maker(old.By))
 	}
-	state, err := loadState(tx, h.Name)
+	return h.replace(tx, old, now)
+}
+
+// add saves a heartbeat whose name none bears: nothing is remembered of it, and nothing of it is due.
+func (h Heartbeat) add(tx memory.Tx, timed Schedule, now time.Time) error {
+	if err := h.put(tx); err != nil || h.Paused != "" {
+		return err
+	}
+	if zone := h.oneZone(); zone != "" {
+		if next := timed.Next(now); !next.IsZero() && !h.isOver(next) {
+			return place(tx, h.Name, zone, next)
+		}
+	}
+	return place(tx, h.Name, "", now)
+}
+
+// replace saves a heartbeat in the place of the one of its name.
+func (h Heartbeat) replace(tx memory.Tx, old Heartbeat, now time.Time) error {
+	state, err := loadState(tx, old)
 	if err != nil {
 		return err
 	}
 	if err := state.unplace(tx, h.Name); err != nil {
 		return err
 	}
-	h.Ended, h.Since = "", now.UTC().Round(0)
-	if found && old.Ended == "" {
+	if old.Ended == "" {
 		h.Since = old.Since
 		if h.Paused == "" {
 			h.Paused = old.Paused
 		}
 	}
 	state.renew(old, h)
-	placed, err := state.placeNew(tx, h, now)
-	if err != nil {
-		return err
-	}
 	if err := state.save(tx, h.Name); err != nil {
 		return err
 	}
-	if err := h.put(tx); err != nil {
+	if err := h.put(tx); err != nil || h.Paused != "" {
 		return err
 	}
-	if placed || h.Paused != "" {
-		return nil
-	}
-	return place(tx, h.Name, now)
-}
-
-// placeNew puts a heartbeat into the due index that has no zones yet and falls due in one that is known. It reports false
-// for others, for which the clock must look where its people live.
-func (s *State) placeNew(tx memory.Tx, h Heartbeat, now time.Time) (placed bool, err error) {
-	zone := h.oneZone()
-	if zone == "" || h.Paused != "" || len(s.Zones) > 0 {
-		return false, nil
-	}
-	timed, err := h.timed(zone)
-	if err != nil {
-		return false, err
-	}
-	next := timed.Next(now)
-	if next.IsZero() || !h.Until.IsZero() && next.After(h.Until) {
-		return false, nil
-	}
-	if err := tx.Due().Put(memory.DueRow{Key: heartbeatKey(h.Name, zone), At: next}); err != nil {
-		return false, fmt.Errorf("put heartbeat %s into the due index: %w", h.Name, err)
-	}
-	s.Zones[zone] = &Zone{}
-	return true, nil
+	return place(tx, h.Name, "", now)
 }
 
 // renew forgets what the change from old to h makes untrue.
@@ -93,10 +86,10 @@ func (s *State) renew(old, h Heartbeat) {
 	}
 }
 
-// place puts the row that tells the clock to find the zones of a heartbeat's people. Asking for a zone may need a
-// transaction of its own, so that it cannot be done in this one.
-func place(tx memory.Tx, name string, now time.Time) error {
-	if err := tx.Due().Put(memory.DueRow{Key: heartbeatKey(name, ""), At: now}); err != nil {
+// place puts the due row of a heartbeat for a zone. The one for zone "" tells the clock to find the zones of its people: asking
+// for these may need a transaction of its own, so that it cannot be done in this one.
+func place(tx memory.Tx, name, zone string, at time.Time) error {
+	if err := tx.Due().Put(memory.DueRow{Key: heartbeatKey(name, zone), At: at}); err != nil {
 		return fmt.Errorf("put heartbeat %s into the due index: %w", name, err)
 	}
 	return nil
@@ -199,7 +192,7 @@ func Remove(tx memory.Tx, name string) error {
 	if err != nil {
 		return err
 	}
-	state, err := loadState(tx, name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return err
 	}
@@ -245,7 +238,7 @@ func rest(tx memory.Tx, name string, change func(*Heartbeat)) error {
 	if err != nil {
 		return err
 	}
-	state, err := loadState(tx, name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return err
 	}
@@ -272,7 +265,7 @@ func Resume(tx memory.Tx, name string, now time.Time) error {
 	if err := h.put(tx); err != nil {
 		return err
 	}
-	return place(tx, name, now)
+	return place(tx, name, "", now)
 }
 
 // endRemoved is the reason why a heartbeat ended that is no longer in the config.

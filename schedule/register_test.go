@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -108,6 +109,48 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("resume one that has ended: %v", err)
 		}
 		r.stop()
+	})
+}
+
+// TestAddingWritesLittle: one row for the heartbeat and one for when it falls due, however many others there are, and the clock
+// looks at no more than what falls due first.
+func TestAddingWritesLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		weighed := &scales{Store: r.store}
+		r.config.Store = weighed
+		inChat := beat("in chat", "no")
+		inChat.By, inChat.Zone, inChat.Cron = "terminal:ann", "Asia/Tokyo", "0 9 * * *"
+		interval := beat("interval", "no")
+		interval.Cron = "@every 6h"
+		for i := range 100 {
+			other := beat(fmt.Sprint("other", i), "no")
+			other.Cron = "@every 23h"
+			r.save(other)
+		}
+		r.start()
+		for name, c := range map[string]struct {
+			h    Heartbeat
+			rows int
+		}{
+			"an interval":  {interval, 2},
+			"made in chat": {inChat, 3}, // and who made it
+		} {
+			weighed.commits.Store(0)
+			weighed.rows.Store(0)
+			weighed.scanned.Store(0)
+			if err := r.clock.Add(t.Context(), c.h); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			r.expect(name+": commits, rows, due rows that were looked at",
+				fmt.Sprint(weighed.commits.Load(), weighed.rows.Load(), weighed.scanned.Load()), fmt.Sprint(1, c.rows, 1))
+		}
+		r.pass(24 * time.Hour)
+		r.stop()
+		for _, name := range []string{"interval", "in chat", "other7"} {
+			r.expect("the last of "+name, r.why(name).Outcomes[0].Word, Slept)
+		}
 	})
 }
 

@@ -248,7 +248,7 @@ func (s *Simulation) within(outcomes []Outcome) []Outcome {
 // when there is none.
 func (l *lane) choose() bool {
 	l.next = time.Time{}
-	inside := !l.due.IsZero() && !l.due.After(l.of.To) && (l.h.Until.IsZero() || !l.due.After(l.h.Until))
+	inside := !l.due.IsZero() && !l.due.After(l.of.To) && !l.h.isOver(l.due)
 	if inside && (l.h.MaxTicks == 0 || l.state.Woke < l.h.MaxTicks) {
 		l.next = l.due
 	}

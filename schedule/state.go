@@ -48,7 +48,7 @@ type Counters struct {
 	CostUSD    float64 `json:"cost_usd"`
 }
 
-// State is what is remembered of a heartbeat besides what it is.
+// State is what is remembered of a heartbeat besides what it is. Before there is anything to remember it has no row.
 type State struct {
 	Seq      uint64           `json:"seq"` // of the newest outcome
 	Counters Counters         `json:"counters"`
@@ -79,15 +79,28 @@ func putJSON(table memory.Table, key string, value any) error {
 	return table.Put(key, data)
 }
 
-func loadState(tx memory.Tx, name string) (*State, error) {
+// loadState gives what is remembered of a heartbeat as it is stored.
+func loadState(tx memory.Tx, h Heartbeat) (*State, error) {
 	state := &State{}
-	if _, err := getJSON(tx.Table(tableStates), name, state); err != nil {
-		return nil, fmt.Errorf("load the state of heartbeat %s: %w", name, err)
-	}
-	if state.Zones == nil {
+	found, err := getJSON(tx.Table(tableStates), h.Name, state)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("load the state of heartbeat %s: %w", h.Name, err)
+	case !found:
+		return newState(h), nil
+	case state.Zones == nil:
 		state.Zones = map[string]*Zone{}
 	}
 	return state, nil
+}
+
+// newState is that of a heartbeat of which nothing is remembered yet. It has a zone if that is the same for all its people.
+func newState(h Heartbeat) *State {
+	state := &State{Zones: map[string]*Zone{}}
+	if zone := h.oneZone(); zone != "" {
+		state.Zones[zone] = &Zone{}
+	}
+	return state
 }
 
 func (s *State) save(tx memory.Tx, name string) error {

@@ -197,7 +197,7 @@ func (c *Clock) openEpisode(ctx context.Context, t *tick) error {
 		if err != nil || !found || !h.Condition.same(t.heartbeat.Condition) {
 			return err
 		}
-		state, err := loadState(tx, t.heartbeat.Name)
+		state, err := loadState(tx, h)
 		if err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 	if err != nil || !found {
 		return nil, err
 	}
-	state, err := loadState(tx, name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func Why(tx memory.Tx, name string, now time.Time) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	state, err := loadState(tx, name)
+	state, err := loadState(tx, h)
 	if err != nil {
 		return Report{}, err
 	}
@@ -161,7 +161,7 @@ func upcoming(tx memory.Tx, h Heartbeat, state *State) ([]time.Time, error) {
 			return nil, err
 		}
 	}
-	all = slices.DeleteFunc(all, func(at time.Time) bool { return !h.Until.IsZero() && at.After(h.Until) })
+	all = slices.DeleteFunc(all, h.isOver)
 	slices.SortFunc(all, time.Time.Compare)
 	all = slices.CompactFunc(all, time.Time.Equal)
 	return all[:min(3, len(all))], nil

@@ -31,7 +31,7 @@ func NextFor(tx memory.Tx, h Heartbeat, zone string) (time.Time, error) {
 		if !found { // the clock has not met this zone yet
 			next = timed.Next(time.Now())
 		}
-		if !h.Until.IsZero() && next.After(h.Until) {
+		if h.isOver(next) {
 			return time.Time{}, nil
 		}
 		return next.In(timed.zone), nil
