@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,7 @@ func TestTheCardOfAWriteShowsWhatChanges(t *testing.T) {
 // A text in which something was hidden from the model takes the place of no file.
 func TestWhatWasHiddenIsNotWrittenOver(t *testing.T) {
 	dir := t.TempDir()
-	tool := Config{Dirs: Dirs{Dir: dir, Shared: true}}.writeFile()
+	tool := toolNamed(t, "write_file", Tools(Config{Dirs: Dirs{Dir: dir, Shared: true}}))
 	if err := os.WriteFile(filepath.Join(dir, "f.txt"), []byte("key: 1234"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -98,4 +99,13 @@ func FuzzPaths(f *testing.F) {
 			t.Fatalf("%q left %v outside, %v", path, entries, err)
 		}
 	})
+}
+
+func toolNamed(t *testing.T, name string, tools []agent.Tool) agent.Tool {
+	t.Helper()
+	at := slices.IndexFunc(tools, func(tool agent.Tool) bool { return tool.Name == name })
+	if at < 0 {
+		t.Fatalf("there is no tool %s", name)
+	}
+	return tools[at]
 }

@@ -57,14 +57,19 @@ func (d Dirs) Path(p agent.PersonID) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	path := d.Dir
-	if !d.Shared {
-		path = filepath.Join(d.Dir, folderName(p))
-	}
-	if path, err = filepath.Abs(path); err != nil {
+	path, err := filepath.Abs(filepath.Join(d.Dir, d.folder(p)))
+	if err != nil {
 		return "", fmt.Errorf("find the workspace of %s: %w", p, err)
 	}
 	return path, nil
+}
+
+// folder is where a person's folder is within Dir.
+func (d Dirs) folder(p agent.PersonID) string {
+	if d.Shared {
+		return "."
+	}
+	return folderName(p)
 }
 
 // openOwn opens one person's folder. A link in its place is refused, for it could lead to another person's.

@@ -39,12 +39,22 @@ type Config struct {
 	Attached func(ctx context.Context, session, id string) (*agent.Content, error)
 	// Store keeps which files strangers' text may be in. Nil means that it is not kept, and that no file of the folders counts.
 	Store memory.Store
+
+	tallies *tallies // of the tools; see Tools
 }
 
 // Tools makes the tools for the people's folders. The policy of a call depends on what is there when it is judged,
 // and its digest on the content: judge it again, and compare the digest, right before it runs.
+//
+// Writes are held to what a folder may hold: 10,000 files and folders and 256 MiB, ten times that where one is shared. Only one
+// set of tools at a time may write to a folder, or it can come to hold a little more.
 func Tools(c Config) []agent.Tool {
-	return []agent.Tool{c.listFiles(), c.readFile(), c.writeFile(), deleteFile(c.Dirs)}
+	c.tallies = newTallies(c.Dirs)
+	return c.tools()
+}
+
+func (c Config) tools() []agent.Tool {
+	return []agent.Tool{c.listFiles(), c.readFile(), c.writeFile(), c.deleteFile()}
 }
 
 func (c Config) listFiles() agent.Tool {
@@ -153,11 +163,8 @@ func (c Config) runWrite(ctx context.Context, in agent.Invocation) (agent.Result
 	}
 	var path string
 	result, err := within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
-		if err := c.noteOutside(ctx, in, name); err != nil {
-			return "", err
-		}
 		path = name
-		return write(ctx, root, name, with.Content)
+		return c.writeWithin(ctx, in, root, name, with.Content)
 	})
 	if err == nil {
 		result.Commit = c.forgetOutside(in, path)
@@ -165,14 +172,51 @@ func (c Config) runWrite(ctx context.Context, in agent.Invocation) (agent.Result
 	return result, err
 }
 
+// writeWithin writes a file of a folder that has room for it. Others who write to the folder wait.
+func (c Config) writeWithin(ctx context.Context, in agent.Invocation, root *os.Root, name, content string) (text string, err error) {
+	tally := c.tallies.lock(c.Dirs.folder(in.Person.ID))
+	defer tally.mu.Unlock()
+	change, err := growth(root, name, len(content))
+	if err == nil {
+		err = tally.admit(ctx, root, change, c.tallies.most)
+	}
+	if err == nil {
+		err = c.noteOutside(ctx, in, name)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err = write(ctx, root, name, content)
+	tally.changed(change, err)
+	return text, err
+}
+
 func (c Config) judgeWrite(in agent.Invocation) (policy agent.Policy, name string, err error) {
 	_, err = within(c.Dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {
 		if policy, name, err = judgeWrite(root, path); name == Overwrite && bytes.Contains(in.Arguments, []byte(secret.Mark)) {
 			err = fmt.Errorf("%q is not replaced: the new content has %s, which would take the place of what was hidden from you", path, secret.Mark)
 		}
+		if err == nil {
+			err = c.judgeRoom(in, root, path) // nobody is asked about what cannot be
+		}
 		return "", err
 	})
 	return policy, name, err
+}
+
+// judgeRoom says why a write does not fit into its folder; nil when it does.
+func (c Config) judgeRoom(in agent.Invocation, root *os.Root, name string) error {
+	var with contentArguments
+	if err := in.Decode(&with); err != nil {
+		return err
+	}
+	change, err := growth(root, name, len(with.Content))
+	if err != nil {
+		return err
+	}
+	tally := c.tallies.lock(c.Dirs.folder(in.Person.ID))
+	defer tally.mu.Unlock()
+	return tally.admit(context.Background(), root, change, c.tallies.most)
 }
 
 // cardOfWrite is what a write would change, for the person who is asked.
@@ -188,7 +232,8 @@ func (c Config) cardOfWrite(in agent.Invocation) string {
 	return said.Text
 }
 
-func deleteFile(dirs Dirs) agent.Tool {
+func (c Config) deleteFile() agent.Tool {
+	dirs := c.Dirs
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "delete_file",
@@ -200,7 +245,14 @@ func deleteFile(dirs Dirs) agent.Tool {
 			Policy: agent.PolicyAsk,
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-			return within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return remove(ctx, root, name) })
+			return within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) {
+				tally := c.tallies.lock(dirs.folder(in.Person.ID))
+				defer tally.mu.Unlock()
+				change := shrinkage(root, name)
+				text, err := remove(ctx, root, name)
+				tally.changed(change, err)
+				return text, err
+			})
 		},
 		Judge: func(in agent.Invocation) (agent.Policy, string, error) {
 			_, err := within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return "", judgeDelete(root, name) })
