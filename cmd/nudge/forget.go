@@ -110,14 +110,6 @@ func (f oblivious) forget(ctx context.Context, o bot.Oblivion) (receipt string, 
 		return "", err
 	}
 	more, err := f.removeFiles(o.Accounts)
-	if err == nil {
-		err = f.store.Update(ctx, func(tx memory.Tx) (err error) {
-			for _, id := range o.Accounts {
-				err = errors.Join(err, f.folders.ForgetOutside(tx, id))
-			}
-			return err
-		})
-	}
 	if err != nil {
 		return "", err
 	}

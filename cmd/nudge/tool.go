@@ -17,7 +17,7 @@ import (
 
 // tools are those that the model may be offered.
 func (p *program) tools() ([]agent.Tool, error) {
-	files := workspace.Config{Dirs: p.dirs(), Saved: p.saved, Attached: p.attached, Store: p.store}
+	files := workspace.Config{Dirs: p.dirs(), Saved: p.saved, Attached: p.attached, Store: p.store, Trusts: p.trusts}
 	tools := workspace.Tools(files)
 	if len(p.config.Commands) > 0 {
 		run, err := p.runCommand(files)
@@ -89,6 +89,9 @@ func (p *program) saved(ctx context.Context, session, id string) (text string, f
 func (p *program) attached(ctx context.Context, session, id string) (*agent.Content, error) {
 	return p.agent.OpenFile(ctx, session, id)
 }
+
+// trusts reports whether somebody's words are nobody's outside text.
+func (p *program) trusts(id agent.PersonID) bool { return p.agent.Owns(id) }
 
 func (p *program) dirs() workspace.Dirs { return workspaces(p.config, p.dataDir) }
 

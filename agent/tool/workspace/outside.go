@@ -2,8 +2,11 @@ package workspace
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -13,28 +16,79 @@ import (
 )
 
 // A file that is written while text of strangers is before the model may hold that text, and be read in a conversation that
-// knows nothing of where it came from. So it is kept which files those are, until they are written without.
+// knows nothing of where it came from. So it is kept which files those are, until they are written without or deleted. In a folder
+// that is everybody's, what one person has had written is text of somebody else's for the next, as in a conversation of several:
+// there it is kept of each file who had it written.
 
-// tableOutside has a row for each such file: its folder, a slash, and its path in small letters, since there are file
-// systems on which case does not count.
+// tableOutside has a row for the paths of such files that differ in case at most: the folder, a slash, and the path in small
+// letters → [writers].
 const tableOutside = "outside file"
 
-// ForgetOutside takes that out for a person's own folder, with the names of their files. It returns how many files those were.
+// writers tells who had written what stands at a path: by the path itself, since there are file systems on which case counts. ""
+// is strangers, and as a path it is all there are.
+type writers map[string]agent.PersonID
+
+// writersAt reads a row; none has no writers. One of an earlier version is empty, and tells of strangers.
+func writersAt(tx memory.Tx, key string) (writers, error) {
+	data, found, err := tx.Table(tableOutside).Get(key)
+	if err != nil || !found {
+		return writers{}, err
+	}
+	return readWriters(data)
+}
+
+func readWriters(data []byte) (w writers, err error) {
+	if len(data) == 0 {
+		return writers{"": ""}, nil
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, fmt.Errorf("read who has written a file: %w", err)
+	}
+	return w, nil
+}
+
+// put keeps a row, or takes it out when it tells nothing any more.
+func (w writers) put(tx memory.Tx, key string) error {
+	if len(w) == 0 {
+		return tx.Table(tableOutside).Delete(key)
+	}
+	data, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("keep who has written a file: %w", err)
+	}
+	return tx.Table(tableOutside).Put(key, data)
+}
+
+// ForgetOutside takes out which files strangers' text may be in for a person's own folder, with the names of the files. It returns
+// how many those were. Of files in a folder that is everybody's it only forgets who had them written.
 func ForgetOutside(tx memory.Tx, person agent.PersonID) (removed int, err error) {
-	var keys []string
-	err = tx.Table(tableOutside).Scan(Dirs{}.outsideKey(person, ""), func(key string, _ []byte) error {
-		keys = append(keys, key)
+	changed := map[string]writers{}
+	err = tx.Table(tableOutside).Scan(Dirs{}.outsideKey(person, ""), func(key string, data []byte) error {
+		removed++
+		changed[key] = nil
 		return nil
 	})
-	for _, key := range keys {
+	if err == nil {
+		err = tx.Table(tableOutside).Scan(Dirs{Shared: true}.outsideKey(person, ""), func(key string, data []byte) error {
+			w, err := readWriters(data)
+			for path, by := range w {
+				if by == person {
+					w[path] = ""
+					changed[key] = w
+				}
+			}
+			return err
+		})
+	}
+	for key, w := range changed {
 		if err == nil {
-			err = tx.Table(tableOutside).Delete(key)
+			err = w.put(tx, key)
 		}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("forget which files of %s strangers' text may be in: %w", person, err)
 	}
-	return len(keys), nil
+	return removed, nil
 }
 
 // real is the path to which one of a person's folder leads, past the links on the way: the same file counts by whatever name it
@@ -72,8 +126,23 @@ func (d Dirs) outsideKey(person agent.PersonID, path string) string {
 	return folder + "/" + strings.ToLower(path)
 }
 
-// Outside reports whether a file of a person's folder was written while text of strangers was before the model; for "" as
-// its name, whether any was. Where that cannot be told it is taken for so.
+// strange reports whether somebody's text is that of a stranger to a person.
+func (c Config) strange(by, person agent.PersonID) bool {
+	return by == "" || by != person && (c.Trusts == nil || !c.Trusts(by))
+}
+
+// strangers reports whether any of the writers is a stranger to a person.
+func (c Config) strangers(w writers, person agent.PersonID) bool {
+	for _, by := range w {
+		if c.strange(by, person) {
+			return true
+		}
+	}
+	return false
+}
+
+// Outside reports whether a file of a person's folder may hold text of strangers to them; for "" as its name, whether any does.
+// Where that cannot be told it is taken for so.
 func (c Config) Outside(person agent.PersonID, name string) bool {
 	if c.Store == nil {
 		return false
@@ -82,17 +151,24 @@ func (c Config) Outside(person agent.PersonID, name string) bool {
 		name = c.Dirs.real(person, name)
 	}
 	found := false
-	err := c.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+	err := c.Store.View(context.Background(), func(tx memory.Tx) error {
 		found = false
-		for at := name; at != "" && !found && err == nil; at = above(at) {
-			_, found, err = tx.Table(tableOutside).Get(c.Dirs.outsideKey(person, at))
+		for at := name; at != "" && !found; at = above(at) {
+			w, err := writersAt(tx, c.Dirs.outsideKey(person, at))
+			if err != nil {
+				return err
+			}
+			found = c.strangers(w, person)
 		}
 		if name != "" {
-			return err
+			return nil
 		}
-		return tx.Table(tableOutside).Scan(c.Dirs.outsideKey(person, ""), func(string, []byte) error {
-			found = true
-			return memory.ErrStop
+		return tx.Table(tableOutside).Scan(c.Dirs.outsideKey(person, ""), func(_ string, data []byte) error {
+			w, err := readWriters(data)
+			if err == nil && c.strangers(w, person) {
+				found, err = true, memory.ErrStop
+			}
+			return err
 		})
 	})
 	return found || err != nil
@@ -106,79 +182,124 @@ func above(name string) string {
 	return path.Dir(name)
 }
 
-// Copied gives what keeps, once a program has run in a person's folder that may write there, that strangers' text may be in the
-// files and folders that its arguments name: where such a text was before the model, or is in any file, which the program may
-// have copied. Nil where there is nothing to keep.
+// writer is whose text a call writes, and whether that is kept.
+func (c Config) writer(in agent.Invocation, tainted bool) (by agent.PersonID, kept bool) {
+	switch {
+	case c.Store == nil:
+		return "", false
+	case tainted:
+		return "", true
+	}
+	return in.Person.ID, c.Dirs.Shared
+}
+
+// Copied gives what keeps, once a program has run in a person's folder that may write there, whose text may be in the files and
+// folders that its arguments name: that of strangers where such a text was before the model, or is in any file, which the program
+// may have copied. Nil where there is nothing to keep.
 func (c Config) Copied(in agent.Invocation, names []string) func(tx memory.Tx) error {
-	if c.Store == nil || !in.Tainted && !c.Outside(in.Person.ID, "") {
+	by, kept := c.writer(in, in.Tainted || c.Outside(in.Person.ID, ""))
+	if !kept {
 		return nil
 	}
-	var keys []string
 	root, err := c.Dirs.Root(in.Person.ID)
 	if err != nil {
 		return nil // then nothing has run there
 	}
 	defer root.Close()
+	var paths []string
 	for _, name := range names {
 		if _, err := root.Lstat(name); err == nil {
-			keys = append(keys, c.Dirs.outsideKey(in.Person.ID, c.Dirs.real(in.Person.ID, name)))
+			paths = append(paths, c.Dirs.real(in.Person.ID, name))
 		}
 	}
 	return func(tx memory.Tx) error {
-		for _, key := range keys {
-			if err := tx.Table(tableOutside).Put(key, nil); err != nil {
-				return fmt.Errorf("note that strangers' text may be in a file: %w", err)
+		for _, path := range paths {
+			if err := c.keep(tx, in, path, by); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
 }
 
-// noteOutside keeps, before a call writes to a file, that strangers' text may be in it.
-func (c Config) noteOutside(ctx context.Context, in agent.Invocation, name string) error {
-	if c.Store == nil || !in.Tainted {
+// keep keeps whose text is at a path.
+func (c Config) keep(tx memory.Tx, in agent.Invocation, path string, by agent.PersonID) error {
+	key := c.Dirs.outsideKey(in.Person.ID, path)
+	w, err := writersAt(tx, key)
+	if err == nil {
+		delete(w, "") // of an earlier version
+		w[path] = by
+		err = w.put(tx, key)
+	}
+	if err != nil {
+		return fmt.Errorf("note whose text is in a file: %w", err)
+	}
+	return nil
+}
+
+// drop keeps that at a path there is no text of strangers.
+func (c Config) drop(tx memory.Tx, in agent.Invocation, path string) error {
+	key := c.Dirs.outsideKey(in.Person.ID, path)
+	w, err := writersAt(tx, key)
+	if err == nil && len(w) > 0 {
+		delete(w, "") // of an earlier version
+		delete(w, path)
+		err = w.put(tx, key)
+	}
+	if err != nil {
+		return fmt.Errorf("note that a file holds nothing of strangers: %w", err)
+	}
+	return nil
+}
+
+// beforeWrite keeps, before a call writes to a file, whose text will be in it. Until the new one is there for certain, what is
+// somebody else's may stand there as well, and counts as that of strangers.
+func (c Config) beforeWrite(ctx context.Context, in agent.Invocation, name string) error {
+	by, kept := c.writer(in, in.Tainted)
+	if !kept {
 		return nil
 	}
-	key := c.Dirs.outsideKey(in.Person.ID, c.Dirs.real(in.Person.ID, name))
-	err := c.Store.Update(ctx, func(tx memory.Tx) error { return tx.Table(tableOutside).Put(key, nil) })
+	path := c.Dirs.real(in.Person.ID, name)
+	err := c.Store.Update(ctx, func(tx memory.Tx) error {
+		w, err := writersAt(tx, c.Dirs.outsideKey(in.Person.ID, path))
+		if err != nil {
+			return err
+		}
+		until := by
+		for _, before := range w {
+			if before != by {
+				until = ""
+			}
+		}
+		return c.keep(tx, in, path, until)
+	})
 	if err != nil {
 		return errors.New("the file cannot be written now") // the store's words are not for the model
 	}
 	return nil
 }
 
-// forgetOutside takes that back with the result of a call that wrote a file anew, with nothing of strangers before it.
-func (c Config) forgetOutside(in agent.Invocation, name string) func(tx memory.Tx) error {
-	if c.Store == nil || in.Tainted || !c.Outside(in.Person.ID, name) {
+// afterWrite gives what keeps, with the result of a call that wrote a file anew, whose text is in it now. Nil where there is
+// nothing to keep.
+func (c Config) afterWrite(in agent.Invocation, name string) func(tx memory.Tx) error {
+	by, kept := c.writer(in, in.Tainted)
+	if c.Store == nil || !kept && !c.Outside(in.Person.ID, name) {
 		return nil
 	}
-	key := c.Dirs.outsideKey(in.Person.ID, c.Dirs.real(in.Person.ID, name))
-	return func(tx memory.Tx) error {
-		if err := tx.Table(tableOutside).Delete(key); err != nil {
-			return fmt.Errorf("note that %q holds nothing of strangers: %w", name, err)
-		}
-		return nil
+	path := c.Dirs.real(in.Person.ID, name)
+	if !kept {
+		return func(tx memory.Tx) error { return c.drop(tx, in, path) }
 	}
+	return func(tx memory.Tx) error { return c.keep(tx, in, path, by) }
 }
 
-// ForgetOutside forgets which files of a person's own folder strangers' text may be in, within a transaction. Of a folder that
-// is everybody's nothing is forgotten.
-func (d Dirs) ForgetOutside(tx memory.Tx, person agent.PersonID) error {
-	if d.Shared {
+// afterDelete gives what takes out, with the result of a call that deletes something, whose text it was. It is to be asked before
+// that is done. What a link leads to stays.
+func (c Config) afterDelete(in agent.Invocation, root *os.Root, name string) func(tx memory.Tx) error {
+	info, err := root.Lstat(name)
+	if c.Store == nil || err != nil || info.Mode()&fs.ModeSymlink != 0 {
 		return nil
 	}
-	var keys []string
-	err := tx.Table(tableOutside).Scan(d.outsideKey(person, ""), func(key string, _ []byte) error {
-		keys = append(keys, key)
-		return nil
-	})
-	for _, key := range keys {
-		if err == nil {
-			err = tx.Table(tableOutside).Delete(key)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("forget which files of %s hold text of strangers: %w", person, err)
-	}
-	return nil
+	path := c.Dirs.real(in.Person.ID, name)
+	return func(tx memory.Tx) error { return c.drop(tx, in, path) }
 }

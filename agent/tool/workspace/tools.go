@@ -39,6 +39,9 @@ type Config struct {
 	Attached func(ctx context.Context, session, id string) (*agent.Content, error)
 	// Store keeps which files strangers' text may be in. Nil means that it is not kept, and that no file of the folders counts.
 	Store memory.Store
+	// Trusts reports whether somebody's text is nobody's outside text, as that of owners. It may be called concurrently. Nil
+	// means that nobody's is but one's own.
+	Trusts func(agent.PersonID) bool
 
 	tallies *tallies // of the tools; see Tools
 }
@@ -167,7 +170,7 @@ func (c Config) runWrite(ctx context.Context, in agent.Invocation) (agent.Result
 		return c.writeWithin(ctx, in, root, name, with.Content)
 	})
 	if err == nil {
-		result.Commit = c.forgetOutside(in, path)
+		result.Commit = c.afterWrite(in, path)
 	}
 	return result, err
 }
@@ -181,7 +184,7 @@ func (c Config) writeWithin(ctx context.Context, in agent.Invocation, root *os.R
 		err = tally.admit(ctx, root, change, c.tallies.most)
 	}
 	if err == nil {
-		err = c.noteOutside(ctx, in, name)
+		err = c.beforeWrite(ctx, in, name)
 	}
 	if err != nil {
 		return "", err
@@ -245,14 +248,15 @@ func (c Config) deleteFile() agent.Tool {
 			Policy: agent.PolicyAsk,
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
-			return within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) {
-				tally := c.tallies.lock(dirs.folder(in.Person.ID))
-				defer tally.mu.Unlock()
-				change := shrinkage(root, name)
-				text, err := remove(ctx, root, name)
-				tally.changed(change, err)
-				return text, err
+			var gone func(memory.Tx) error
+			result, err := within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) {
+				gone = c.afterDelete(in, root, name)
+				return c.removeWithin(ctx, in, root, name)
 			})
+			if err == nil {
+				result.Commit = gone
+			}
+			return result, err
 		},
 		Judge: func(in agent.Invocation) (agent.Policy, string, error) {
 			_, err := within(dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return "", judgeDelete(root, name) })
@@ -260,6 +264,16 @@ func (c Config) deleteFile() agent.Tool {
 		},
 		Digest: func(in agent.Invocation) string { return digestOf(dirs, in) },
 	}
+}
+
+// removeWithin deletes something of a folder. Others who write to the folder wait.
+func (c Config) removeWithin(ctx context.Context, in agent.Invocation, root *os.Root, name string) (string, error) {
+	tally := c.tallies.lock(c.Dirs.folder(in.Person.ID))
+	defer tally.mu.Unlock()
+	change := shrinkage(root, name)
+	text, err := remove(ctx, root, name)
+	tally.changed(change, err)
+	return text, err
 }
 
 // within does something to the path of a call in the folder of the call's person.
