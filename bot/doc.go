@@ -14,9 +14,11 @@
 // requests (request.go). What a card says (card.go) and what a person sees of their own at a glance (overview.go) are made
 // here, so that no platform shows another text than the others.
 //
-// [Lanes] and [Recent] are for adapters: what most of them need to take in what they hear in order, and to know it again. What an
-// adapter has to know after the next start it gives to the hub (kept.go), which also tells what a command that is being typed may
-// become (complete.go), and keeps the time zones of people whose platform does not tell them (zone.go).
+// [Lanes], [Recent] and [Ledger] are for adapters: what most of them need to take in what they hear in order, to know it again,
+// and to know what they have said. [Chosen], [ChoiceLabel] and [Title] make the same of choices and of first words everywhere. What
+// an adapter has to know after the next start it gives to the hub (kept.go), which also tells what a command that is being typed
+// may become (complete.go), and keeps the time zones of people whose platform does not tell them (zone.go).
 //
-// Start with [Adapter], then [Hub]. Folders below have the adapters; package bottest the suite that each of them passes.
+// Start with [Adapter], then [Hub]. Folders below have the adapters, and what these share of markup (markdown), forms (form) and calls
+// (wire); package bottest has the suite that each of them passes.
 package bot

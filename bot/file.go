@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"nudge/agent"
@@ -33,4 +34,9 @@ func (h *Hub) filer(address string) Filer {
 		}
 	}
 	return nil
+}
+
+// TooLarge is the error of a [Filer] for a file with more bytes than are wanted.
+func TooLarge(size, limit int64) error {
+	return fmt.Errorf("it has %d bytes, and at most %d MiB are read; a part of it can be pasted or uploaded", size, limit>>20)
 }

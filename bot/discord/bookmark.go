@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // How long after something was said it is still taken up, which is less than keys of what was heard are known for; for how
@@ -172,7 +173,7 @@ func (b *bookmarks) keep(ctx context.Context, d *Discord, in bot.Receiver) {
 		select {
 		case <-ctx.Done():
 		case <-b.wake:
-			_ = sleep(ctx, d.timing.Keep) // what moves meanwhile is kept together
+			_ = wire.Sleep(ctx, d.timing.Keep) // what moves meanwhile is kept together
 		}
 		maps.Copy(pending, b.changes())
 		if len(pending) == 0 {
@@ -204,7 +205,7 @@ func (d *Discord) recollect(ctx context.Context, in bot.Receiver) error {
 			return nil
 		}
 		d.log.Error("cannot read how far was heard in discord; trying again", "error", err)
-		if err := sleep(ctx, wait); err != nil {
+		if err := wire.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -271,7 +272,7 @@ func (d *Discord) meet(ctx context.Context, in bot.Receiver) {
 			d.bookmarks.move(at)
 			d.lanes.Do(channel, func() { d.catchUp(ctx, in, at) })
 		}
-		if sleep(ctx, d.timing.Meet) != nil {
+		if wire.Sleep(ctx, d.timing.Meet) != nil {
 			return
 		}
 	}
@@ -289,7 +290,7 @@ func (d *Discord) missed(ctx context.Context, channel, after string) (missed []s
 		if ctx.Err() != nil || status(err) != 0 {
 			return nil, err
 		}
-		if err := sleep(ctx, max(wait, retryAfter(err))); err != nil {
+		if err := wire.Sleep(ctx, max(wait, retryAfter(err))); err != nil {
 			return nil, err
 		}
 	}

@@ -1,11 +1,8 @@
 package discord
 
 import (
-	"context"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/bwmarrin/discordgo"
 
@@ -21,7 +18,7 @@ func choices(r agent.Reply, otherRows int) []discordgo.MessageComponent {
 	}
 	var buttons []discordgo.MessageComponent
 	for i, choice := range r.Choices {
-		buttons = append(buttons, button(fmt.Sprint(actionChoice, i), r.ID, choiceLabel(i, choice, buttonLimit), discordgo.PrimaryButton))
+		buttons = append(buttons, button(fmt.Sprint(actionChoice, i), r.ID, bot.ChoiceLabel(i, choice, buttonLimit, cut), discordgo.PrimaryButton))
 	}
 	return rows(buttons)
 }
@@ -31,40 +28,12 @@ func mostButtons(otherRows int) int { return (mostRows - otherRows) * rowLength 
 func choiceMenu(r agent.Reply) discordgo.MessageComponent {
 	menu := discordgo.SelectMenu{CustomID: customID(actionMenu, r.ID), Placeholder: "Choose…"}
 	for i, choice := range r.Choices[:min(len(r.Choices), mostOptions)] {
-		menu.Options = append(menu.Options, discordgo.SelectMenuOption{Label: choiceLabel(i, choice, optionLimit), Value: strconv.Itoa(i)})
+		menu.Options = append(menu.Options, discordgo.SelectMenuOption{Label: bot.ChoiceLabel(i, choice, optionLimit, cut), Value: strconv.Itoa(i)})
 	}
 	return menu
 }
 
-// choiceLabel is a choice in a place of limited length. One that is cut short has its number in the text.
-func choiceLabel(i int, choice string, limit int) string {
-	name := strings.TrimSpace(bot.Visible(choice))
-	if name == "" || utf8.RuneCountInString(name) > limit {
-		name = fmt.Sprintf("%d) %s", i+1, name)
-	}
-	return cut(name, limit)
-}
-
 // shortened reports whether what stands for a choice does not have its whole text.
 func shortened(r agent.Reply, choice string) bool {
-	name := bot.Visible(choice)
-	return len(r.Choices) > mostOptions || strings.TrimSpace(name) != name || name == "" || utf8.RuneCountInString(name) > buttonLimit
-}
-
-// choice is the decision that a chosen choice stands for. The card has its text whole; what was pressed may show it cut short.
-// It gives nil where the card is not there any more and what was pressed does not tell.
-func choice(ctx context.Context, in bot.Receiver, card, number, label string) (*agent.Decision, error) {
-	n, err := strconv.Atoi(number)
-	d := &agent.Decision{Card: card, Verdict: agent.AnswerIt, Text: label}
-	if err != nil || n < 0 {
-		return d, nil
-	}
-	asked, waiting, err := in.Card(ctx, card)
-	if err != nil {
-		return nil, fmt.Errorf("look up the question %s: %w", card, err)
-	}
-	if waiting && n < len(asked.Choices) {
-		d.Text = asked.Choices[n]
-	}
-	return d, nil
+	return len(r.Choices) > mostOptions || bot.ChoiceLabel(0, choice, buttonLimit, cut) != bot.Visible(choice)
 }

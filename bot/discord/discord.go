@@ -37,10 +37,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 const (
@@ -137,7 +139,7 @@ type Discord struct {
 	rooms     *rooms
 	bookmarks *bookmarks
 	people    []string
-	ledger    *ledger
+	ledger    bot.Ledger[string] // by nonce
 	progress  *progress
 	lanes     bot.Lanes
 	asides    *bot.Recent[aside]             // the last interaction of a person in a conversation
@@ -154,7 +156,8 @@ type Discord struct {
 
 	mu   sync.Mutex
 	self self
-	dead error // why nothing more can be heard or said
+
+	dead atomic.Pointer[error] // why nothing more can be heard or said
 }
 
 // self is who the bot is.
@@ -184,7 +187,7 @@ func New(c Config) (*Discord, error) {
 	}
 	timing := c.Timing.withDefaults()
 	d := &Discord{
-		log: c.Log, alarm: c.Alarm, token: name, timing: timing, ledger: newLedger(), bookmarks: newBookmarks(), people: c.People,
+		log: c.Log, alarm: c.Alarm, token: name, timing: timing, bookmarks: newBookmarks(), people: c.People,
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
 		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), pointed: bot.NewRecent[said](200), stopped: bot.NewRecent[bool](200),
 		deaf: bot.NewRecent[time.Time](1000), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
@@ -246,24 +249,15 @@ func (d *Discord) Listen(ctx context.Context, in bot.Receiver) error {
 
 // lose keeps why nothing more can be heard or said, and tells it.
 func (d *Discord) lose(err error) {
-	d.mu.Lock()
-	known := d.dead != nil
-	if !known {
-		d.dead = err
-	}
-	d.mu.Unlock()
-	if !known {
+	if d.dead.CompareAndSwap(nil, &err) {
 		d.alarm("I cannot go on in Discord until somebody mends the app or its token and starts me again: " + err.Error())
 	}
 }
 
 // Stale says why nothing is heard from Discord at present; nil when it is. For /readyz.
 func (d *Discord) Stale() error {
-	d.mu.Lock()
-	dead := d.dead
-	d.mu.Unlock()
-	if dead != nil {
-		return dead
+	if dead := d.dead.Load(); dead != nil {
+		return *dead
 	}
 	return d.link.stale()
 }
@@ -352,7 +346,7 @@ func (d *Discord) take(ctx context.Context, in bot.Receiver, e bot.Event) (bot.A
 			return admission, err
 		}
 		d.log.Error("what was said in discord could not be kept; trying again", "error", err)
-		if err := sleep(ctx, wait); err != nil {
+		if err := wire.Sleep(ctx, wait); err != nil {
 			return 0, err
 		}
 	}

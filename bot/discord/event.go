@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // user is somebody on Discord.
@@ -172,7 +173,7 @@ func (d *Discord) roomFor(ctx context.Context, id string) (of room, err error) {
 		if status(err) != 0 {
 			return room{}, nil
 		}
-		if err := sleep(ctx, max(wait, retryAfter(err))); err != nil {
+		if err := wire.Sleep(ctx, max(wait, retryAfter(err))); err != nil {
 			return room{}, err
 		}
 	}

@@ -19,10 +19,7 @@ func (d *Discord) notify(ctx context.Context, p place, r bot.Delivery) (receipt 
 	if !r.TakesFeedback() || len(parts) == 0 {
 		return d.tell(ctx, p, r, rendered(r.Text))
 	}
-	var posts []post
-	for _, part := range parts {
-		posts = append(posts, post{text: part})
-	}
+	posts := postsOf(parts)
 	last := &posts[len(posts)-1]
 	last.card, last.components = r.ID, feedbackRows(r.Reply)
 	return d.postAll(ctx, p, r, posts)

@@ -80,7 +80,7 @@ func (d *Discord) fetch(ctx context.Context, id string, limit int64) (io.ReadClo
 		return nil, errors.New("it was deleted in Discord")
 	}
 	if m.Files[at].Size > limit {
-		return nil, tooLarge(m.Files[at].Size, limit)
+		return nil, bot.TooLarge(m.Files[at].Size, limit)
 	}
 	return d.get(ctx, m.Files[at].Address, limit)
 }
@@ -105,17 +105,13 @@ func (d *Discord) get(ctx context.Context, address string, limit int64) (io.Read
 	case answer.StatusCode != http.StatusOK:
 		err = fmt.Errorf("discord answered with status %d; try again later", answer.StatusCode)
 	case answer.ContentLength > limit:
-		err = tooLarge(answer.ContentLength, limit)
+		err = bot.TooLarge(answer.ContentLength, limit)
 	}
 	if err != nil {
 		_ = answer.Body.Close()
 		return nil, err
 	}
 	return answer.Body, nil
-}
-
-func tooLarge(size, limit int64) error {
-	return fmt.Errorf("it has %d bytes, and at most %d MiB are read; a part of it can be pasted or uploaded", size, limit>>20)
 }
 
 // download is a file that comes.
@@ -133,7 +129,7 @@ func (f *download) Read(into []byte) (int, error) {
 	f.read += int64(n)
 	switch {
 	case f.read > f.limit:
-		return 0, tooLarge(f.read, f.limit)
+		return 0, bot.TooLarge(f.read, f.limit)
 	case err == nil, errors.Is(err, io.EOF):
 		return n, err
 	case f.ctx.Err() != nil:

@@ -12,6 +12,7 @@ import (
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // What the custom ids of the bot's buttons, menus and forms say: an action, and the card that it is about. A choice's number
@@ -173,7 +174,7 @@ func (d *Discord) answered(ctx context.Context, i interaction, with any) bool {
 	defer cancel()
 	err := d.api.answer(deadline, i, with)
 	for tries := 0; err != nil && (unsure(err) || limited(err)) && deadline.Err() == nil && tries < 3; tries++ {
-		if sleep(deadline, max(retryAfter(err), 100*time.Millisecond)) != nil {
+		if wire.Sleep(deadline, max(retryAfter(err), 100*time.Millisecond)) != nil {
 			break
 		}
 		err = d.api.answer(deadline, i, with)
@@ -232,9 +233,9 @@ func (d *Discord) clicked(ctx context.Context, in bot.Receiver, i interaction) {
 	case action == actionDenyAll:
 		event.Click, event.Batch = &agent.Decision{Card: card, Verdict: agent.Deny}, true
 	case isChoice:
-		event.Click, err = choice(ctx, in, card, number, "")
+		event.Click, err = bot.Chosen(ctx, in, card, number, "")
 	case action == actionMenu:
-		event.Click, err = choice(ctx, in, card, value, "")
+		event.Click, err = bot.Chosen(ctx, in, card, value, "")
 	case action == actionStop:
 		event.Stop = true
 	default:

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"nudge/bot/wire"
 )
 
 // Discord's limits (docs.discord.com/developers/topics/rate-limits). Those of a route come with each answer.
@@ -130,12 +132,6 @@ type brokenError struct{ status string }
 
 func (e *brokenError) Error() string { return "discord is out of order: " + e.status }
 
-// unsentError is of a call that was never made.
-type unsentError struct{ err error }
-
-func (e *unsentError) Error() string { return "not sent: " + e.err.Error() }
-func (e *unsentError) Unwrap() error { return e.err }
-
 // RoundTrip sends a request on, when its turn has come.
 func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	path := strings.TrimPrefix(r.URL.Path, libraryPath)
@@ -149,29 +145,15 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !free {
 		defer l.answered()
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), l.timeout)
-	answer, err := l.next.RoundTrip(l.redirected(r.WithContext(ctx), path))
+	answer, err := wire.Send(l.next, l.redirected(r, path), l.timeout)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	answer.Body = &timed{answer.Body, cancel}
 	if err := l.learn(answer, route, place, free); err != nil {
 		_ = answer.Body.Close()
 		return nil, err
 	}
 	return answer, nil
-}
-
-// timed is the body of an answer, whose time ends when it is closed.
-type timed struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (t *timed) Close() error {
-	defer t.cancel()
-	return t.ReadCloser.Close()
 }
 
 // redirected is a request to where the API is, in the version that is spoken here.
@@ -216,8 +198,8 @@ func (l *limiter) await(ctx context.Context, route, place string, free bool) err
 		if err != nil {
 			return err
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return &unsentError{err}
+		if err := wire.Sleep(ctx, wait); err != nil {
+			return &wire.UnsentError{Err: err}
 		}
 		if wait <= 0 {
 			return nil

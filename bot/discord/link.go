@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"nudge/bot/wire"
 )
 
 // What a link is, in order: ask where the gateway is, open a WebSocket, wait for HELLO, say who we are (IDENTIFY) or that we
@@ -120,7 +122,7 @@ var (
 // that Discord repeats; it must not block.
 func (l *link) run(ctx context.Context, hear func(dispatch)) error {
 	for tries := 0; ; tries++ {
-		if err := sleep(ctx, l.timing.Openings[min(tries, len(l.timing.Openings)-1)]); err != nil {
+		if err := wire.Sleep(ctx, l.timing.Openings[min(tries, len(l.timing.Openings)-1)]); err != nil {
 			return nil
 		}
 		began := time.Now()
@@ -155,7 +157,7 @@ func (l *link) ended(ctx context.Context, err error) error {
 	case errors.Is(err, errInvalid):
 		l.log.Warn("discord has ended the session; a new one is begun")
 		l.session = session{}
-		return sleep(ctx, l.timing.Invalid+rand.N(4*l.timing.Invalid+1))
+		return wire.Sleep(ctx, l.timing.Invalid+rand.N(4*l.timing.Invalid+1))
 	case errors.As(err, &closed) && slices.Contains(sessionCodes, closed.Code):
 		l.log.Warn("discord has ended the session; a new one is begun", "error", err)
 		l.session = session{}
@@ -285,7 +287,7 @@ func (l *link) budget(ctx context.Context, g gateway) error {
 		l.alarm(fmt.Sprintf("I hear nothing in Discord for %s: the link broke so often that Discord allows no more sessions today. Does another program use the same bot token?", wait.Round(time.Minute)))
 	}
 	l.spent = used
-	return sleep(ctx, wait)
+	return wire.Sleep(ctx, wait)
 }
 
 // greet waits for HELLO, which says how often a beat has to be sent.

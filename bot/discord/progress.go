@@ -10,6 +10,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"nudge/agent"
+	"nudge/bot/wire"
 )
 
 const (
@@ -159,7 +160,7 @@ func (p *progress) run(b *bulletin) {
 			}
 		case <-b.wake:
 			// What is done at once needs no message that is taken away again.
-			if sleep(b.over, p.d.timing.Edit-time.Since(began)) != nil {
+			if wire.Sleep(b.over, p.d.timing.Edit-time.Since(began)) != nil {
 				return
 			}
 			wait := p.d.timing.Edit
@@ -170,7 +171,7 @@ func (p *progress) run(b *bulletin) {
 				wait = max(wait, retryAfter(err))
 				p.d.log.Warn("cannot show progress", "error", err)
 			}
-			if sleep(b.over, wait) != nil {
+			if wire.Sleep(b.over, wait) != nil {
 				return
 			}
 		}

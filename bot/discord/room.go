@@ -3,11 +3,10 @@ package discord
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // rooms knows where conversations are: the channels of direct messages, and which rooms of servers are threads.
@@ -106,7 +105,7 @@ func (r *rooms) alone(ctx context.Context, thread string) (release func(), err e
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, &unsentError{ctx.Err()}
+			return nil, &wire.UnsentError{Err: ctx.Err()}
 		}
 	}
 }
@@ -147,22 +146,5 @@ func (r *rooms) begin(ctx context.Context, p place) (string, error) {
 
 const titleLimit = 80 // of the hundred characters that Discord takes
 
-// titleOf makes the name of a thread of a person's first words: their first line or sentence, cut between words.
-func titleOf(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	text = strings.Join(strings.Fields(text), " ")
-	for _, end := range []string{". ", "! ", "? "} {
-		if at := strings.Index(text, end); at > 0 {
-			text = text[:at+1]
-		}
-	}
-	text = strings.TrimSuffix(text, ".")
-	if utf8.RuneCountInString(text) <= titleLimit {
-		return text
-	}
-	text = string([]rune(text)[:titleLimit-1])
-	if at := strings.LastIndexByte(text, ' '); at > 0 {
-		text = text[:at]
-	}
-	return strings.TrimRight(text, " ,;:-") + "…"
-}
+// titleOf makes the name of a thread of the words that begin it.
+func titleOf(words string) string { return bot.Title(words, titleLimit, cut) }

@@ -26,13 +26,7 @@ func (d *Discord) Say(ctx context.Context, r bot.Delivery) (receipt string, err 
 	receipt, err = d.say(ctx, p, r)
 	d.noteDeaf(p, err)
 	err = d.sendError(err)
-	var send *bot.SendError
-	switch {
-	case err == nil, errors.As(err, &send) && (send.Gone || send.Blind):
-		d.ledger.forget(r.Key)
-	case send != nil:
-		send.Unsure = d.ledger.partly(r.Key)
-	}
+	d.ledger.Close(r.Key, err)
 	return receipt, err
 }
 
@@ -90,6 +84,14 @@ type post struct {
 	whole      bool // it refers to the first of its reply, as the end of something that began there
 }
 
+// postsOf are messages of these texts and nothing else.
+func postsOf(texts []string) (posts []post) {
+	for _, text := range texts {
+		posts = append(posts, post{text: text})
+	}
+	return posts
+}
+
 // tell says a text in as many messages as it takes. One that is too long for that becomes a file, with its beginning as the
 // message.
 func (d *Discord) tell(ctx context.Context, p place, r bot.Delivery, text *markdown.Text) (string, error) {
@@ -104,11 +106,7 @@ func (d *Discord) tell(ctx context.Context, p place, r bot.Delivery, text *markd
 			return receipt, err
 		}
 	}
-	var posts []post
-	for _, part := range parts {
-		posts = append(posts, post{text: part})
-	}
-	return d.postAll(ctx, p, r, posts)
+	return d.postAll(ctx, p, r, postsOf(parts))
 }
 
 // fileRefused reports whether Discord takes no file there, however often it is tried. Words still may be said.
@@ -125,7 +123,7 @@ func (d *Discord) postAll(ctx context.Context, p place, r bot.Delivery, posts []
 	if err != nil {
 		return "", err
 	}
-	t := d.ledger.of(r)
+	t := d.ledger.Of(r)
 	nonces := make([]string, len(posts))
 	for i, m := range posts {
 		nonces[i] = nonceOf(r.Key, i, m.card+m.text)
@@ -135,13 +133,15 @@ func (d *Discord) postAll(ctx context.Context, p place, r bot.Delivery, posts []
 	}
 	first := ""
 	for i, m := range posts {
-		id, said := t.said[nonces[i]]
+		id, said := t.Said[nonces[i]]
 		if !said {
 			if id, err = d.post(ctx, p, &channel, nonces[i], m, first); err != nil {
-				t.doubt(err)
+				if unsure(err) {
+					t.Doubt()
+				}
 				return "", fmt.Errorf("post message %d of %d in %s: %w", i+1, len(posts), channel, err)
 			}
-			t.said[nonces[i]] = id
+			t.Said[nonces[i]] = id
 		}
 		if i == 0 {
 			first = id
@@ -198,8 +198,8 @@ func asideKey(address, user string) string { return address + " " + user }
 // aside tells one person something in a shared place: where nobody else sees it, if they have pressed something there just now,
 // and in direct messages otherwise.
 func (d *Discord) aside(ctx context.Context, p place, r bot.Delivery) error {
-	t := d.ledger.of(r)
-	if !t.unsure.IsZero() {
+	t := d.ledger.Of(r)
+	if !t.Unsure.IsZero() {
 		return &bot.SendError{Blind: true, Err: errors.New("what only one person sees cannot be looked up")}
 	}
 	user := userOf(r.To)
@@ -210,7 +210,9 @@ func (d *Discord) aside(ctx context.Context, p place, r bot.Delivery) error {
 	if by, known := d.asides.Get(asideKey(p.String(), user)); known && time.Since(by.at) < d.timing.Token {
 		err := d.api.whisper(ctx, d.me().app, by.token, text)
 		if err == nil || status(err) == 0 {
-			t.doubt(err)
+			if unsure(err) {
+				t.Doubt()
+			}
 			return err
 		}
 	}

@@ -196,7 +196,7 @@ func TestDoubtAfterARestart(t *testing.T) {
 			h := listen(t, discordtest.Options{Nonce: c.nonce}, brisk).begin()
 			d := reply(agent.Final, home, "it is done")
 			h.said(d)
-			h.discord.ledger = newLedger() // as in another process
+			h.discord.ledger = bot.Ledger[string]{} // as in another process
 			d.Doubtful = time.Now().Add(-c.age)
 			h.said(d)
 			other := reply(agent.Final, home, "it was not said")

@@ -1,17 +1,15 @@
 package discord
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/bwmarrin/discordgo"
 
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // The codes of Discord's errors that are told apart (docs.discord.com/developers/topics/opcodes-and-status-codes#json).
@@ -76,12 +74,7 @@ func lasting(err error) bool {
 
 // unsure reports whether what was asked for may have been done in spite of the error.
 func unsure(err error) bool {
-	var unsent *unsentError
-	if err == nil || limited(err) || errors.As(err, &unsent) || status(err) != 0 {
-		return false
-	}
-	var op *net.OpError
-	return !errors.As(err, &op) || op.Op != "dial"
+	return err != nil && !limited(err) && status(err) == 0 && !wire.Unsent(err)
 }
 
 // sendError says what is known of something that could not be said.
@@ -102,19 +95,4 @@ func (d *Discord) sendError(err error) error {
 // done reports whether an error only says that something is so already, or not there any more.
 func done(err error, codes ...int) bool {
 	return err == nil || slices.Contains(codes, code(err))
-}
-
-// sleep waits, or returns the error of a context that ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

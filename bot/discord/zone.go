@@ -10,6 +10,7 @@ import (
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // Discord tells nobody's time zone, so each person is asked once: after the first answer in their direct messages. What they say
@@ -50,7 +51,7 @@ func (d *Discord) askZones(ctx context.Context, in bot.Receiver) {
 			if !d.zoned.Put(user, true) {
 				continue
 			}
-			if sleep(ctx, d.timing.Ask) != nil {
+			if wire.Sleep(ctx, d.timing.Ask) != nil {
 				return
 			}
 			d.askZone(ctx, in, user)

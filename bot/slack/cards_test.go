@@ -636,7 +636,7 @@ func TestManyChoices(t *testing.T) {
 		t.Fatalf("the question has the buttons %+v", buttons)
 	}
 	for _, i := range []int{0, 2, 77, 99} {
-		d.acked(d.server.Choose("U0ANN", channel, ts, actionMenu, choiceLabel(i, r.Choices[i], optionLimit)))
+		d.acked(d.server.Choose("U0ANN", channel, ts, actionMenu, bot.ChoiceLabel(i, r.Choices[i], optionLimit, cut)))
 		if _, decision := d.lastDecision(); decision.Card != "q1" || decision.Text != r.Choices[i] {
 			t.Errorf("choice %d became %+v", i, decision)
 		}

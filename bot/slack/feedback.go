@@ -25,10 +25,7 @@ func (s *Slack) notify(ctx context.Context, p place, d bot.Delivery) (receipt st
 	if !d.TakesFeedback() || length(d.Text) > wholeLimit || strings.TrimSpace(d.Text) == "" {
 		return s.tell(ctx, p, d, rendered)
 	}
-	var posts []post
-	for _, part := range messages(rendered(d.Text), textLimit) {
-		posts = append(posts, post{text: part})
-	}
+	posts := postsOf(messages(rendered(d.Text), textLimit))
 	last := &posts[len(posts)-1]
 	last.card, last.blocks = d.ID, append(paragraphs(last.text), feedbackRow(d.Reply))
 	return s.postAll(ctx, p, d, posts)

@@ -149,7 +149,7 @@ func (s *Slack) fetch(ctx context.Context, id string, limit int64) (*download, e
 		return nil, errors.New(why)
 	}
 	if int64(info.Size) > limit {
-		return nil, tooLarge(int64(info.Size), limit)
+		return nil, bot.TooLarge(int64(info.Size), limit)
 	}
 	answer, err := s.get(ctx, cmp.Or(info.URLPrivateDownload, info.URLPrivate))
 	if err != nil {
@@ -183,10 +183,6 @@ func (s *Slack) infoError(id string, err error) error {
 	}
 	s.log.Warn("slack did not tell of a file", "file", id, "error", err)
 	return fmt.Errorf("slack could not be asked for it; %s", tryLater)
-}
-
-func tooLarge(size, limit int64) error {
-	return fmt.Errorf("it has %d bytes, and at most %d MiB are read; a part of it can be pasted or uploaded", size, limit>>20)
 }
 
 // errSignIn is for a page that Slack shows to those who may not have a file, with status 200.
@@ -263,7 +259,7 @@ func (d *download) check() error {
 	case status != http.StatusOK:
 		return fmt.Errorf("slack answered with status %d; %s", status, tryLater)
 	case length > d.limit:
-		return tooLarge(length, d.limit)
+		return bot.TooLarge(length, d.limit)
 	}
 	begins, err := d.from.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -283,7 +279,7 @@ func (d *download) Read(into []byte) (int, error) {
 	d.read += int64(n)
 	switch {
 	case d.read > d.limit:
-		return 0, tooLarge(d.read, d.limit)
+		return 0, bot.TooLarge(d.read, d.limit)
 	case errors.Is(err, io.EOF) && d.page && d.size > 0 && d.read != d.size:
 		return 0, errSignIn
 	case err != nil && !errors.Is(err, io.EOF):

@@ -166,7 +166,8 @@ func (s *Slack) clicked(ctx context.Context, in bot.Receiver, e envelope, i inte
 		event.Click, event.Batch = &agent.Decision{Card: c.Value, Verdict: agent.Deny}, true
 	case strings.HasPrefix(c.Action, actionChoice), c.Action == actionMenu:
 		var err error
-		if event.Click, err = choice(ctx, in, c); err != nil {
+		card, number, label := c.chosen()
+		if event.Click, err = bot.Chosen(ctx, in, card, number, label); err != nil {
 			s.lost(ctx, err)
 			return
 		}

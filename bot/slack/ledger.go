@@ -6,12 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
-
-	"nudge/bot"
 )
 
 const (
@@ -25,11 +22,12 @@ const (
 )
 
 // mark names one message of a reply: the reply's key, the message's place among those of the reply, and a digest of what
-// it says, since another data file would use the same keys.
+// it says, since another data file would use the same keys. A file has its name alone for a mark, which holds all that.
 type mark struct {
 	key    string
 	part   int
 	digest string
+	file   string
 }
 
 func digestOf(text string) string {
@@ -60,70 +58,19 @@ func readMark(m slack.SlackMetadata) (mark, string, bool) {
 	case string:
 		part, _ = strconv.Atoi(n)
 	}
-	return mark{key, part, digest}, card, key != "" || card != ""
-}
-
-// ledger knows which messages of which replies stand in Slack, for replies that are not wholly said.
-type ledger struct {
-	mu    sync.Mutex
-	tries map[string]*try // by key
-}
-
-// try is a reply that is being said.
-type try struct {
-	said   map[mark]string // → ts
-	files  map[string]bool // by name
-	unsure time.Time       // when the first message was sent whose fate is not known
-}
-
-func newLedger() *ledger { return &ledger{tries: map[string]*try{}} }
-
-// of gives what is known of the tries of a reply. Those of an earlier process, of which nothing is known, make it unsure.
-func (l *ledger) of(d bot.Delivery) *try {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.tries[d.Key]
-	if t == nil {
-		t = &try{said: map[mark]string{}, files: map[string]bool{}, unsure: d.Doubtful}
-	}
-	if d.Key != "" {
-		l.tries[d.Key] = t
-	}
-	return t
-}
-
-// partly reports whether something of a reply was said, or may have been.
-func (l *ledger) partly(key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.tries[key]
-	return t != nil && (len(t.said) > 0 || len(t.files) > 0 || !t.unsure.IsZero())
-}
-
-func (l *ledger) forget(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.tries, key)
-}
-
-// doubt notes that what was sent just now may have been said in spite of an error.
-func (t *try) doubt(err error) {
-	if unsure(err) && t.unsure.IsZero() {
-		t.unsure = time.Now()
-	}
+	return mark{key: key, part: part, digest: digest}, card, key != "" || card != ""
 }
 
 // found is what a look into a conversation brought.
 type found struct {
-	marks map[mark]string   // → ts
+	marks map[mark]string   // → ts, of a file that of its message
 	cards map[string]string // card → ts
-	files map[string]bool   // by name
 	whole bool              // nothing was left out
 }
 
 // lookUp reads what the bot has said in a conversation since an instant, as far as Slack gives it in a few pages.
 func (s *Slack) lookUp(ctx context.Context, channel, thread string, since time.Time) (found, error) {
-	f := found{marks: map[mark]string{}, cards: map[string]string{}, files: map[string]bool{}}
+	f := found{marks: map[mark]string{}, cards: map[string]string{}}
 	oldest := fmt.Sprintf("%d.000000", since.Unix())
 	cursor := ""
 	for range mostPage {
@@ -136,7 +83,7 @@ func (s *Slack) lookUp(ctx context.Context, channel, thread string, since time.T
 				continue
 			}
 			for _, file := range m.Files {
-				f.files[file.Name] = true
+				f.marks[mark{file: file.Name}] = m.Timestamp
 			}
 			if mark, card, ok := readMark(m.Metadata); ok {
 				f.marks[mark] = m.Timestamp

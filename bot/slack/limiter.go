@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"nudge/bot/wire"
 )
 
 // allowances are how often methods may be called in a minute, per workspace, by all conversations together. Slack
@@ -134,37 +136,17 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 			if errors.As(err, &limited) {
 				return tooMany(r, limited.RetryAfter), nil
 			}
-			return nil, &unsentError{err}
+			return nil, &wire.UnsentError{Err: err}
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), l.timeout)
-	answer, err := l.next.RoundTrip(r.WithContext(ctx))
+	answer, err := wire.Send(l.next, r, l.timeout)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	answer.Body = &timed{answer.Body, cancel}
 	if method != "" && answer.StatusCode == http.StatusTooManyRequests {
 		l.refused(r, method, answer)
 	}
 	return answer, nil
-}
-
-// unsentError is of a call that was never made.
-type unsentError struct{ err error }
-
-func (e *unsentError) Error() string { return "not sent: " + e.err.Error() }
-func (e *unsentError) Unwrap() error { return e.err }
-
-// timed is the body of an answer, whose time ends when it is closed.
-type timed struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (t *timed) Close() error {
-	defer t.cancel()
-	return t.ReadCloser.Close()
 }
 
 // method is what a request calls; "" when it goes elsewhere, such as to where files are uploaded.

@@ -20,10 +20,11 @@ import (
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/bot/bottest/slacktest"
+	"nudge/bot/wire"
 )
 
-// wire is a network on which Slack answers at once. It notes when what was called.
-type wire struct {
+// network is one on which Slack answers at once. It notes when what was called.
+type network struct {
 	mu    sync.Mutex
 	calls []called
 	// refuse, if set, says for how long a call is refused.
@@ -35,7 +36,7 @@ type called struct {
 	at              time.Time
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // times are the seconds after a start at which a method was called.
-func (w *wire) times(method string, start time.Time) []float64 {
+func (w *network) times(method string, start time.Time) []float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []float64
@@ -67,7 +68,7 @@ func (w *wire) times(method string, start time.Time) []float64 {
 	return out
 }
 
-func newTestLimiter(w *wire) *limiter {
+func newTestLimiter(w *network) *limiter {
 	timing := Timing{}.withDefaults()
 	return newLimiter(timing, defaultAPI, w, newPace(timing.Pace))
 }
@@ -98,7 +99,7 @@ func TestNoMinuteHasTooManyCalls(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &wire{}
+				w := &network{}
 				l, start := newTestLimiter(w), time.Now()
 				var all sync.WaitGroup
 				for i := range 3 * limit {
@@ -133,7 +134,7 @@ func TestNoMinuteHasTooManyCalls(t *testing.T) {
 // TestWhatIsWaitedForGoesFirst lets a card be settled while edits of progress wait for all that is left of the minute.
 func TestWhatIsWaitedForGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
+		w := &network{}
 		l := newTestLimiter(w)
 		var edits sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
@@ -155,7 +156,7 @@ func TestWhatIsWaitedForGoesFirst(t *testing.T) {
 // TestEditsAreSpread lets twenty turns edit whenever they may: each has its share, and none comes in a rush.
 func TestEditsAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
+		w := &network{}
 		l, start := newTestLimiter(w), time.Now()
 		ctx, stop := context.WithCancel(t.Context())
 		var turns sync.WaitGroup
@@ -163,7 +164,7 @@ func TestEditsAreSpread(t *testing.T) {
 			turns.Go(func() {
 				for ctx.Err() == nil {
 					_, _ = tryCall(inPassing(ctx), l, "chat.update", fmt.Sprint("C", i))
-					_ = sleep(ctx, 1200*time.Millisecond)
+					_ = wire.Sleep(ctx, 1200*time.Millisecond)
 				}
 			})
 		}
@@ -192,7 +193,7 @@ func TestEditsAreSpread(t *testing.T) {
 func TestARefusedMethodRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := true
-		w := &wire{refuse: func(method, _ string) (time.Duration, bool) { return 30 * time.Second, busy && method == "chat.update" }}
+		w := &network{refuse: func(method, _ string) (time.Duration, bool) { return 30 * time.Second, busy && method == "chat.update" }}
 		l, start := newTestLimiter(w), time.Now()
 		if wait, err := tryCall(t.Context(), l, "chat.update", "C1"); wait != 30*time.Second || err != nil {
 			t.Fatalf("refused for %s: %v", wait, err)
@@ -225,7 +226,7 @@ func TestARefusedMethodRests(t *testing.T) {
 // TestThoseWhoWaitAreRefusedToo refuses a method while others wait for it.
 func TestThoseWhoWaitAreRefusedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{}
+		w := &network{}
 		l := newTestLimiter(w)
 		for range usual {
 			_, _ = tryCall(t.Context(), l, "chat.update", "C1")
@@ -253,7 +254,7 @@ func TestThoseWhoWaitAreRefusedToo(t *testing.T) {
 func TestARefusedMessageHoldsItsChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := map[string]bool{"C1": true}
-		w := &wire{refuse: func(_, channel string) (time.Duration, bool) { return 3 * time.Second, refused[channel] }}
+		w := &network{refuse: func(_, channel string) (time.Duration, bool) { return 3 * time.Second, refused[channel] }}
 		l := newTestLimiter(w)
 		post := func(channel string) time.Duration {
 			if err := l.pace.await(t.Context(), channel); err != nil {
@@ -330,7 +331,7 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	for _, mark := range []func(context.Context) context.Context{inPassing, func(ctx context.Context) context.Context { return ctx }} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &wire{}
+			w := &network{}
 			l, start := newTestLimiter(w), time.Now()
 			for range usual {
 				_, _ = tryCall(t.Context(), l, "chat.update", "C1")
@@ -369,7 +370,7 @@ func TestNowOrNever(t *testing.T) {
 		"users.info": 100, "views.open": 100, "chat.startStream": 20, "agents.sessions.setStatus": 50, "chat.update": 50,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &wire{}
+			w := &network{}
 			l, start := newTestLimiter(w), time.Now()
 			ctx := t.Context()
 			if method == "chat.update" {
@@ -392,7 +393,7 @@ func TestNowOrNever(t *testing.T) {
 
 // TestUploadsAreNoCalls sends what is no method of the API on as it is.
 func TestUploadsAreNoCalls(t *testing.T) {
-	w := &wire{}
+	w := &network{}
 	l := newTestLimiter(w)
 	for _, address := range []string{"https://files.slack.com/api/upload/v1/x", "https://slack.com/upload/v1/x"} {
 		u, err := url.Parse(address)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"nudge/bot/wire"
 )
 
 // The reasons that Slack gives when it ends a link.
@@ -72,7 +74,7 @@ func (o *opening) await(ctx context.Context) error {
 			return ctx.Err()
 		}
 		o.mu.Unlock()
-		if err := sleep(ctx, wait); err != nil {
+		if err := wire.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"nudge/bot/wire"
 )
 
 // pace keeps a time between the messages of one channel.
@@ -29,8 +31,8 @@ func (p *pace) await(ctx context.Context, channel string) error {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, time.Until(at)); err != nil {
-		return &unsentError{err}
+	if err := wire.Sleep(ctx, time.Until(at)); err != nil {
+		return &wire.UnsentError{Err: err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

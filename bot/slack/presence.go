@@ -3,8 +3,8 @@ package slack
 import (
 	"context"
 	"fmt"
+	"nudge/bot"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -47,25 +47,7 @@ const (
 	renewFor   = time.Hour // a status is not renewed for longer, should nobody tell of the end
 )
 
-// titleOf makes a title of a person's first words: their first line or sentence, cut between words.
-func titleOf(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	text = strings.Join(strings.Fields(text), " ")
-	for _, end := range []string{". ", "! ", "? "} {
-		if at := strings.Index(text, end); at > 0 {
-			text = text[:at+1]
-		}
-	}
-	text = strings.TrimSuffix(text, ".")
-	if length(text) <= titleLimit {
-		return text
-	}
-	text = text[:within(text, titleLimit-1)]
-	if at := strings.LastIndexByte(text, ' '); at > 0 {
-		text = text[:at]
-	}
-	return strings.TrimRight(text, " ,;:-") + "…"
-}
+func titleOf(words string) string { return bot.Title(words, titleLimit, cut) }
 
 // attend makes the agent session of the thread one that is being worked in, where Slack has such sessions. The caller holds
 // b.mu.

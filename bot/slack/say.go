@@ -24,13 +24,7 @@ func (s *Slack) Say(ctx context.Context, d bot.Delivery) (receipt string, err er
 	}
 	receipt, err = s.say(ctx, p, d)
 	err = s.sendError(err)
-	var send *bot.SendError
-	switch {
-	case err == nil, errors.As(err, &send) && (send.Gone || send.Blind):
-		s.ledger.forget(d.Key)
-	case send != nil:
-		send.Unsure = s.ledger.partly(d.Key)
-	}
+	s.ledger.Close(d.Key, err)
 	return receipt, err
 }
 
@@ -78,6 +72,14 @@ type post struct {
 	card   string
 }
 
+// postsOf are messages of these texts and nothing else.
+func postsOf(texts []string) (posts []post) {
+	for _, text := range texts {
+		posts = append(posts, post{text: text})
+	}
+	return posts
+}
+
 // tell says a text in as many messages as it takes. One that is too long for that becomes a file, with its beginning and what
 // it holds as the message. render makes Slack's markup of a text.
 func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(string) *markdown.Text) (string, error) {
@@ -104,11 +106,7 @@ func (s *Slack) tell(ctx context.Context, p place, d bot.Delivery, render func(s
 
 // tellInParts says a text in as many messages as it takes.
 func (s *Slack) tellInParts(ctx context.Context, p place, d bot.Delivery, render func(string) *markdown.Text) (string, error) {
-	var posts []post
-	for _, part := range messages(render(d.Text), textLimit) {
-		posts = append(posts, post{text: part})
-	}
-	return s.postAll(ctx, p, d, posts)
+	return s.postAll(ctx, p, d, postsOf(messages(render(d.Text), textLimit)))
 }
 
 // beginning is what is shown of a text that became a file, with what parts it from what follows. As much is rendered as can
@@ -133,14 +131,16 @@ func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []po
 		return "", err
 	}
 	for part, m := range posts {
-		mark := mark{d.Key, part, digestOf(m.card + m.text)}
-		ts, said := t.said[mark]
+		mark := mark{key: d.Key, part: part, digest: digestOf(m.card + m.text)}
+		ts, said := t.Said[mark]
 		if !said {
 			if ts, err = s.post(ctx, channel, p.thread, mark, m); err != nil {
-				t.doubt(err)
+				if unsure(err) {
+					t.Doubt()
+				}
 				return "", fmt.Errorf("post message %d of %d in %s: %w", part+1, len(posts), channel, err)
 			}
-			t.said[mark] = ts
+			t.Said[mark] = ts
 		}
 		if receipt == "" || m.card != "" {
 			receipt = message{channel, ts}.String()
@@ -150,14 +150,14 @@ func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []po
 }
 
 // recall gives what is known of earlier tries of a reply, after a look into the conversation where one is in doubt.
-func (s *Slack) recall(ctx context.Context, p place, d bot.Delivery, channel string) (*try, error) {
-	t := s.ledger.of(d)
-	if t.unsure.IsZero() {
+func (s *Slack) recall(ctx context.Context, p place, d bot.Delivery, channel string) (*bot.Try[mark], error) {
+	t := s.ledger.Of(d)
+	if t.Unsure.IsZero() {
 		return t, nil
 	}
-	f, err := s.lookUp(ctx, channel, p.thread, t.unsure.Add(-skew))
+	f, err := s.lookUp(ctx, channel, p.thread, t.Unsure.Add(-skew))
 	if err == nil && !f.whole {
-		err = &bot.SendError{Blind: true, Err: fmt.Errorf("too much was said in %s since %v to look through", channel, t.unsure)}
+		err = &bot.SendError{Blind: true, Err: fmt.Errorf("too much was said in %s since %v to look through", channel, t.Unsure)}
 	} else if code(err) != "" && !unsure(err) && !lasting(err) {
 		// Slack does not let the bot look there, and will not later.
 		err = &bot.SendError{Blind: true, Err: err}
@@ -165,9 +165,8 @@ func (s *Slack) recall(ctx context.Context, p place, d bot.Delivery, channel str
 	if err != nil {
 		return t, err
 	}
-	maps.Copy(t.said, f.marks)
-	maps.Copy(t.files, f.files)
-	t.unsure = time.Time{}
+	maps.Copy(t.Said, f.marks)
+	t.Unsure = time.Time{}
 	return t, nil
 }
 
@@ -207,9 +206,7 @@ func (s *Slack) card(ctx context.Context, p place, d bot.Delivery) (string, erro
 		err := s.attach(ctx, p, d, file, whole)
 		if uploadRefused(err) {
 			rest = "in the messages"
-			for _, part := range split(text, textLimit) {
-				posts = append(posts, post{text: part})
-			}
+			posts = postsOf(split(text, textLimit))
 		} else if err != nil {
 			return "", err
 		}
@@ -225,8 +222,12 @@ func (s *Slack) attach(ctx context.Context, p place, d bot.Delivery, name, text 
 		return err
 	}
 	t, err := s.recall(ctx, p, d, channel)
-	if err != nil || t.files[name] {
+	if err != nil {
 		return err
+	}
+	file := mark{file: name}
+	if _, there := t.Said[file]; there {
+		return nil
 	}
 	if err := s.pace.await(ctx, channel); err != nil {
 		return err
@@ -235,17 +236,19 @@ func (s *Slack) attach(ctx context.Context, p place, d bot.Delivery, name, text 
 		Filename: name, Title: name, Content: text, FileSize: len(text), Channel: channel, ThreadTimestamp: p.thread,
 	})
 	if err != nil {
-		t.doubt(err)
+		if unsure(err) {
+			t.Doubt()
+		}
 		return fmt.Errorf("upload the file %s to %s: %w", name, channel, err)
 	}
-	t.files[name] = true
+	t.Said[file] = "" // Slack does not tell in which message
 	return nil
 }
 
 // aside tells one person something in a shared place, and in direct messages if they cannot be told there.
 func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
-	t := s.ledger.of(d)
-	if !t.unsure.IsZero() {
+	t := s.ledger.Of(d)
+	if !t.Unsure.IsZero() {
 		return &bot.SendError{Blind: true, Err: errors.New("what only one person sees cannot be looked up")}
 	}
 	user, text := userOf(d.To), cut(escape(d.Text), textLimit)
@@ -261,7 +264,9 @@ func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
 		return err
 	}
 	if err != nil {
-		t.doubt(err)
+		if unsure(err) {
+			t.Doubt()
+		}
 		return fmt.Errorf("tell %s something in %s: %w", user, p.channel, err)
 	}
 	return nil

@@ -47,12 +47,14 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // Config is what a Slack is made of. BotToken and AppToken must be set.
@@ -139,7 +141,7 @@ type Slack struct {
 	directory *directory        // people, and the channels of their direct messages
 	limiter   *limiter          // calls of each method
 	pace      *pace             // messages in each channel
-	ledger    *ledger           // replies that are not wholly said
+	ledger    bot.Ledger[mark]  // replies that are not wholly said
 	progress  *progress         // what is shown of turns that are under way
 	refused   refusals          // what this app may not do
 	shown     *bot.Recent[bool] // clicks and shortcuts for which a form was opened
@@ -151,7 +153,8 @@ type Slack struct {
 	mu       sync.Mutex // guards what follows
 	self     self
 	receiver bot.Receiver // while it listens
-	dead     error        // why nothing more can be heard or said
+
+	dead atomic.Pointer[error] // why nothing more can be heard or said
 }
 
 // self is who the bot is. enterprise is the organisation of several workspaces that it belongs to; "" when there is none.
@@ -185,7 +188,7 @@ func New(c Config) (*Slack, error) {
 	}
 	timing := c.Timing.withDefaults()
 	s := &Slack{
-		log: c.Log, alarm: c.Alarm, time: wallTime{}, botToken: botToken, timing: timing, pace: newPace(timing.Pace), ledger: newLedger(),
+		log: c.Log, alarm: c.Alarm, time: wallTime{}, botToken: botToken, timing: timing, pace: newPace(timing.Pace),
 		shown: bot.NewRecent[bool](256), bare: bot.NewRecent[bool](256), sent: bot.NewRecent[bool](256), panes: bot.NewRecent[bool](256),
 	}
 	s.lanes.Fault = func(lane string, fault any) {
@@ -278,13 +281,7 @@ func (s *Slack) die(ctx context.Context, err error) error {
 
 // lose keeps why nothing more can be heard or said, and tells it.
 func (s *Slack) lose(err error) {
-	s.mu.Lock()
-	known := s.dead != nil
-	if !known {
-		s.dead = err
-	}
-	s.mu.Unlock()
-	if !known {
+	if s.dead.CompareAndSwap(nil, &err) {
 		s.alarm("I cannot go on in Slack until somebody mends the app or its tokens and starts me again: " + err.Error())
 	}
 }
@@ -306,7 +303,7 @@ func (s *Slack) introduce(ctx context.Context) error {
 			return fmt.Errorf("ask slack who the bot is, with %s: %w", s.botToken, err)
 		}
 		s.log.Warn("cannot ask slack who the bot is; trying again", "error", err)
-		if err := sleep(ctx, max(retryAfter(err), s.timing.Openings[min(try, len(s.timing.Openings)-1)])); err != nil {
+		if err := wire.Sleep(ctx, max(retryAfter(err), s.timing.Openings[min(try, len(s.timing.Openings)-1)])); err != nil {
 			return err
 		}
 	}
@@ -320,28 +317,10 @@ func (s *Slack) me() self {
 
 // Stale says why nothing is heard from Slack at present; nil when it is. For /readyz.
 func (s *Slack) Stale() error {
-	s.mu.Lock()
-	dead := s.dead
-	s.mu.Unlock()
-	if dead != nil {
-		return dead
+	if dead := s.dead.Load(); dead != nil {
+		return *dead
 	}
 	return s.opening.stale(s.timing.Stale)
-}
-
-// sleep waits, or returns the error of a context that ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func personID(team, user string) agent.PersonID { return agent.PersonID("slack:" + team + ":" + user) }

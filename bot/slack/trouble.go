@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"nudge/bot"
+	"nudge/bot/wire"
 )
 
 // The errors after which no call can succeed until somebody changes the app or its tokens.
@@ -92,19 +92,14 @@ func limited(err error) bool {
 
 // unsure reports whether what was asked for may have been done in spite of the error.
 func unsure(err error) bool {
-	var unsent *unsentError
-	if err == nil || limited(err) || errors.As(err, &unsent) {
+	if err == nil || limited(err) || wire.Unsent(err) {
 		return false
 	}
 	if c := code(err); c != "" {
 		return slices.Contains(unsureCodes, c)
 	}
 	var status slack.StatusCodeError
-	if errors.As(err, &status) {
-		return status.Code >= http.StatusInternalServerError
-	}
-	var op *net.OpError
-	return !errors.As(err, &op) || op.Op != "dial"
+	return !errors.As(err, &status) || status.Code >= http.StatusInternalServerError
 }
 
 // sendError says what is known of something that could not be said.
