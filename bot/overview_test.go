@@ -39,7 +39,7 @@ func TestOverviewIsOnesOwn(t *testing.T) {
 				return err
 			}
 		}
-		if err := schedule.End(tx, "omega", "it was enough"); err != nil {
+		if err := schedule.End(tx, "omega", "it was enough", time.Now()); err != nil {
 			return err
 		}
 		return schedule.Pause(tx, "gamma", "stop all")

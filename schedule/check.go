@@ -13,13 +13,14 @@ import (
 
 // Check looks whether everything that is kept of heartbeats agrees, and calls report with each problem: one line that
 // says what is wrong, what follows from it and what to do. A heartbeat that is neither paused nor ended must have a due
-// row for each zone in which it has a tick to come, and no row may be of another; outcomes must be as many as were counted.
+// row for each zone in which it has a tick to come, and no row may be of another; outcomes must be as many as were counted and
+// have not aged, and one that ended must have a row that lets it be forgotten in time.
 // What people said of being spoken to must be readable, and of cards that bear their own names; a digest that has something
 // to tell must have a due row. What runs used must be of heartbeats that there are, and why somebody cannot be reached readable.
 // The error is of reading: the store's.
 func Check(tx memory.Tx, report func(problem string)) error {
 	c := checking{tx: tx, report: report, beats: map[string]Heartbeat{}, states: map[string]*State{}, due: map[string]bool{}}
-	for _, step := range []func() error{c.heartbeats, c.readStates, c.rows, c.zones, c.outcomes, c.attention, c.cards, c.uses, c.gone} {
+	for _, step := range []func() error{c.heartbeats, c.ended, c.readStates, c.rows, c.zones, c.outcomes, c.attention, c.cards, c.uses, c.gone} {
 		if err := step(); err != nil {
 			return fmt.Errorf("check the heartbeats: %w", err)
 		}
@@ -58,6 +59,26 @@ func (c *checking) heartbeats() error {
 		c.beats[name] = h
 		return nil
 	})
+}
+
+// ended looks for the rows that let heartbeats be forgotten in time.
+func (c *checking) ended() error {
+	rows := map[string]bool{}
+	err := c.tx.Table(tableEnded).Scan("", func(key string, _ []byte) error {
+		_, name, _ := strings.Cut(key, "/")
+		h, found := c.beats[name]
+		if !found || h.Ended == "" || h.endedKey() != key {
+			c.problem("row %q is of no heartbeat that ended then; it goes away in time", key)
+		}
+		rows[key] = true
+		return nil
+	})
+	for _, name := range slices.Sorted(maps.Keys(c.beats)) {
+		if h := c.beats[name]; h.Ended != "" && !h.EndedAt.IsZero() && !h.staysWhenOld() && !rows[h.endedKey()] {
+			c.problem("heartbeat %q has ended and has no row that lets it be forgotten; it is kept for good", name)
+		}
+	}
+	return err
 }
 
 func (c *checking) readStates() error {
@@ -141,7 +162,7 @@ func (c *checking) outcomes() error {
 		name, number, _ := strings.Cut(key, "/")
 		seq, err := strconv.ParseUint(number, 16, 64)
 		s := c.states[name]
-		if err != nil || tickKey(name, seq) != key || s == nil || seq == 0 || seq > s.Seq || s.Seq-seq >= kept {
+		if err != nil || tickKey(name, seq) != key || s == nil || seq < s.oldest() || seq > s.Seq {
 			c.problem("outcome %q is of no tick that is remembered; nothing follows from it", key)
 			return nil
 		}
@@ -153,7 +174,7 @@ func (c *checking) outcomes() error {
 		return nil
 	})
 	for _, name := range slices.Sorted(maps.Keys(c.states)) {
-		if want := min(c.states[name].Seq, kept); counts[name] != want {
+		if want := c.states[name].Seq - c.states[name].oldest() + 1; counts[name] != want {
 			c.problem("heartbeat %q has %d outcomes of %d; the others cannot be told, and nothing else follows", name, counts[name], want)
 		}
 	}

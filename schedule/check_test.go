@@ -28,6 +28,14 @@ func TestCheck(t *testing.T) {
 			}
 			return found
 		}
+		chatted := beat("chatted", "no")
+		chatted.By = "terminal:ann"
+		r.save(chatted)
+		r.update(func(tx memory.Tx) (err error) {
+			err = End(tx, "chatted", "for a test", r.now())
+			chatted.end("for a test", r.now())
+			return err
+		})
 		r.expect("problems before the first tick", check(), []string(nil))
 		r.start()
 		r.pass(time.Duration(kept+10) * time.Minute)
@@ -45,37 +53,40 @@ func TestCheck(t *testing.T) {
 			change func(memory.Tx) error
 			want   string
 		}{
-			"no due row":         {func(tx memory.Tx) error { return tx.Due().Remove(heartbeatKey("disk", "UTC")) }, `"disk" has no due row for zone "UTC"`},
-			"no state":           {func(tx memory.Tx) error { return tx.Table(tableStates).Delete("disk") }, "is of no tick that is remembered"},
-			"nothing but itself": {put(tableHeartbeats, "b", `{"name":"b","cron":"0 9 * * *","for":["a"],"prompt":"p","condition":{"kind":"always"}}`), `"b" has no due row and never wakes`},
-			"no row yet":         {put(tableHeartbeats, "b", `{"name":"b","cron":"@hourly","zone":"Asia/Tokyo","for":["a"],"prompt":"p","condition":{"kind":"always"}}`), `"b" has no due row for zone "Asia/Tokyo"`},
-			"row of none":        {due(heartbeatKey("none", "UTC")), "is of no heartbeat"},
-			"retry of none":      {due(retryKey("none", "UTC")), "is of no heartbeat"},
-			"row of a paused":    {due(heartbeatKey("paused", "UTC")), "has paused: for a test"},
-			"row of an ended":    {due(heartbeatKey("over", "UTC")), "has ended: "},
-			"row of a zone":      {due(heartbeatKey("disk", "Europe/Paris")), "in which nobody lives"},
-			"heartbeat no JSON":  {put(tableHeartbeats, "disk", "{"), `"disk" cannot be read`},
-			"another name":       {put(tableHeartbeats, "b", `{"name":"c","ended":"yes"}`), `"b" says that it is "c"`},
-			"a bad schedule":     {put(tableHeartbeats, "b", `{"name":"b","cron":"words"}`), `"b" cannot fall due`},
-			"attention no JSON":  {put(tableAttention, "terminal:ann", "{"), "no heartbeat wakes them"},
-			"digest without row": {put(tableAttention, "terminal:ann", `{"withheld":[{"text":"x"}]}`), "has no time at which it is told"},
-			"no taste":           {put(tableAttention, "terminal:ann", `{"tastes":{"disk":null}}`), "makes no sense"},
-			"more than asked":    {put(tableAttention, "terminal:ann", `{"tastes":{"disk":{"less":2,"asked":1,"first":3600000000000}}}`), "makes no sense"},
-			"card no JSON":       {put(tableCards, "n1", "["), "its buttons do nothing"},
-			"another card":       {put(tableCards, "n1", `{"id":"n2","person":"a"}`), `card "n1" is of "n2"`},
-			"card says what":     {put(tableCards, "n1", `{"id":"n1","person":"a","said":"snooze","span":"2h"}`), `says "snooze"`},
-			"state no JSON":      {put(tableStates, "disk", "{"), "its ticks fail"},
-			"state of none":      {put(tableStates, "none", "{}"), "what was remembered of it is not"},
-			"no zone's state":    {put(tableStates, "disk", `{"zones":{"UTC":null}}`), `of zone "UTC"`},
-			"zone is over":       {put(tableStates, "disk", `{"zones":{"UTC":{"over":true}}}`), "where its last tick is over"},
-			"outcome gone":       {func(tx memory.Tx) error { return tx.Table(tableTicks).Delete(tickKey("disk", 100)) }, "has 199 outcomes of 200"},
-			"outcome of none":    {put(tableTicks, "none/1", "{}"), "is of no tick"},
-			"outcome too old":    {put(tableTicks, tickKey("disk", 1), "{}"), "is of no tick"},
-			"outcome to come":    {put(tableTicks, tickKey("disk", 5000), "{}"), "is of no tick"},
-			"use no JSON":        {put(tableUse, "disk/terminal:ann", "{"), "have no outcome"},
-			"use of none":        {put(tableUse, "none/terminal:ann", "{}"), "nothing follows from it"},
-			"gone no JSON":       {put(tableGone, "terminal:ann", "{"), "until they write"},
-			"outcome no JSON":    {put(tableTicks, tickKey("disk", 100), "{"), "cannot be read"},
+			"no due row":          {func(tx memory.Tx) error { return tx.Due().Remove(heartbeatKey("disk", "UTC")) }, `"disk" has no due row for zone "UTC"`},
+			"no state":            {func(tx memory.Tx) error { return tx.Table(tableStates).Delete("disk") }, "is of no tick that is remembered"},
+			"nothing but itself":  {put(tableHeartbeats, "b", `{"name":"b","cron":"0 9 * * *","for":["a"],"prompt":"p","condition":{"kind":"always"}}`), `"b" has no due row and never wakes`},
+			"no end":              {func(tx memory.Tx) error { return tx.Table(tableEnded).Delete(chatted.endedKey()) }, `"chatted" has ended and has no row`},
+			"end of none":         {put(tableEnded, "2000-01-01T00:00:00Z/none", ""), "is of no heartbeat that ended then"},
+			"end of another time": {put(tableEnded, "2000-01-01T00:00:00Z/over", ""), "is of no heartbeat that ended then"},
+			"no row yet":          {put(tableHeartbeats, "b", `{"name":"b","cron":"@hourly","zone":"Asia/Tokyo","for":["a"],"prompt":"p","condition":{"kind":"always"}}`), `"b" has no due row for zone "Asia/Tokyo"`},
+			"row of none":         {due(heartbeatKey("none", "UTC")), "is of no heartbeat"},
+			"retry of none":       {due(retryKey("none", "UTC")), "is of no heartbeat"},
+			"row of a paused":     {due(heartbeatKey("paused", "UTC")), "has paused: for a test"},
+			"row of an ended":     {due(heartbeatKey("over", "UTC")), "has ended: "},
+			"row of a zone":       {due(heartbeatKey("disk", "Europe/Paris")), "in which nobody lives"},
+			"heartbeat no JSON":   {put(tableHeartbeats, "disk", "{"), `"disk" cannot be read`},
+			"another name":        {put(tableHeartbeats, "b", `{"name":"c","ended":"yes"}`), `"b" says that it is "c"`},
+			"a bad schedule":      {put(tableHeartbeats, "b", `{"name":"b","cron":"words"}`), `"b" cannot fall due`},
+			"attention no JSON":   {put(tableAttention, "terminal:ann", "{"), "no heartbeat wakes them"},
+			"digest without row":  {put(tableAttention, "terminal:ann", `{"withheld":[{"text":"x"}]}`), "has no time at which it is told"},
+			"no taste":            {put(tableAttention, "terminal:ann", `{"tastes":{"disk":null}}`), "makes no sense"},
+			"more than asked":     {put(tableAttention, "terminal:ann", `{"tastes":{"disk":{"less":2,"asked":1,"first":3600000000000}}}`), "makes no sense"},
+			"card no JSON":        {put(tableCards, "n1", "["), "its buttons do nothing"},
+			"another card":        {put(tableCards, "n1", `{"id":"n2","person":"a"}`), `card "n1" is of "n2"`},
+			"card says what":      {put(tableCards, "n1", `{"id":"n1","person":"a","said":"snooze","span":"2h"}`), `says "snooze"`},
+			"state no JSON":       {put(tableStates, "disk", "{"), "its ticks fail"},
+			"state of none":       {put(tableStates, "none", "{}"), "what was remembered of it is not"},
+			"no zone's state":     {put(tableStates, "disk", `{"zones":{"UTC":null}}`), `of zone "UTC"`},
+			"zone is over":        {put(tableStates, "disk", `{"zones":{"UTC":{"over":true}}}`), "where its last tick is over"},
+			"outcome gone":        {func(tx memory.Tx) error { return tx.Table(tableTicks).Delete(tickKey("disk", 100)) }, "has 199 outcomes of 200"},
+			"outcome of none":     {put(tableTicks, "none/1", "{}"), "is of no tick"},
+			"outcome too old":     {put(tableTicks, tickKey("disk", 1), "{}"), "is of no tick"},
+			"outcome to come":     {put(tableTicks, tickKey("disk", 5000), "{}"), "is of no tick"},
+			"use no JSON":         {put(tableUse, "disk/terminal:ann", "{"), "have no outcome"},
+			"use of none":         {put(tableUse, "none/terminal:ann", "{}"), "nothing follows from it"},
+			"gone no JSON":        {put(tableGone, "terminal:ann", "{"), "until they write"},
+			"outcome no JSON":     {put(tableTicks, tickKey("disk", 100), "{"), "cannot be read"},
 		} {
 			var found []string
 			undo := errors.New("take it back")

@@ -324,7 +324,7 @@ func (c *claiming) advance(name string, zone *Zone, next time.Time) error {
 
 func (c *claiming) end(reason string) error {
 	h := c.row.heartbeat
-	h.Ended = reason
+	h.end(reason, c.now)
 	return errors.Join(c.state.unplace(c.tx, h.Name), h.put(c.tx))
 }
 
@@ -426,7 +426,7 @@ func (c *claiming) open(zone *Zone, at time.Time, outOfTurn bool) *tick {
 }
 
 func (c *claiming) record(at time.Time, word, reason string) error {
-	return c.state.record(c.tx, c.row.name, Outcome{Tick: at, Zone: c.row.zone, Word: word, Reason: reason})
+	return c.state.record(c.tx, c.row.name, Outcome{Tick: at, Zone: c.row.zone, Word: word, Reason: reason}, c.now)
 }
 
 const stoppedReason = "the program stopped before the tick was over"
@@ -439,7 +439,7 @@ func (c *Clock) recover(ctx context.Context) error {
 	}
 	err = c.config.Store.Update(ctx, func(tx memory.Tx) error {
 		for _, name := range open {
-			if err := recoverOne(tx, name); err != nil {
+			if err := recoverOne(tx, name, c.wall()); err != nil {
 				return err
 			}
 		}
@@ -478,7 +478,7 @@ func (c *Clock) openStates(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-func recoverOne(tx memory.Tx, name string) error {
+func recoverOne(tx memory.Tx, name string, now time.Time) error {
 	h, found, err := find(tx, name)
 	if err != nil || !found {
 		return err
@@ -492,13 +492,13 @@ func recoverOne(tx memory.Tx, name string) error {
 			continue
 		}
 		outcome := Outcome{Tick: zone.Claim, Zone: zoneName, Word: Unknown, Reason: stoppedReason}
-		if err := state.record(tx, name, outcome); err != nil {
+		if err := state.record(tx, name, outcome, now); err != nil {
 			return err
 		}
 		zone.Claim = time.Time{}
 	}
 	if state.finished() {
-		if err := End(tx, name, state.overReason(h)); err != nil {
+		if err := End(tx, name, state.overReason(h), now); err != nil {
 			return err
 		}
 	}

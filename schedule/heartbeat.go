@@ -42,6 +42,7 @@ type Heartbeat struct {
 	Since      time.Time     `json:"since,omitzero"`   // when it was made; [Save] sets it
 	Paused     string        `json:"paused,omitempty"` // why it is paused; "" means it is not
 	Ended      string        `json:"ended,omitempty"`  // why it ended for good; "" means it has not
+	EndedAt    time.Time     `json:"ended_at,omitzero"`
 }
 
 // Validate checks everything but whether the people exist. Its error names the key at fault, such as heartbeat.cron.
@@ -144,6 +145,13 @@ func (h Heartbeat) lateness() time.Duration {
 		return defaultGrace
 	}
 	return max(h.Grace, onTime)
+}
+
+// end ends the heartbeat for good, unless it has ended.
+func (h *Heartbeat) end(reason string, now time.Time) {
+	if h.Ended == "" {
+		h.Ended, h.EndedAt = reason, now.UTC().Round(0)
+	}
 }
 
 // timed gives the heartbeat's schedule in the zone of one of its due rows.

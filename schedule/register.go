@@ -25,7 +25,7 @@ func Save(tx memory.Tx, h Heartbeat, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	h.Ended, h.Since = "", now.UTC().Round(0)
+	h.Ended, h.EndedAt, h.Since = "", time.Time{}, now.UTC().Round(0)
 	if !found {
 		return h.add(tx, timed, now)
 	}
@@ -64,6 +64,9 @@ func (h Heartbeat) replace(tx memory.Tx, old Heartbeat, now time.Time) error {
 		}
 	}
 	state.renew(old, h)
+	if err := old.begin(tx); err != nil {
+		return err
+	}
 	if err := state.save(tx, h.Name); err != nil {
 		return err
 	}
@@ -105,6 +108,11 @@ func maker(by string) string {
 func (h Heartbeat) put(tx memory.Tx) error {
 	if err := putJSON(tx.Table(tableHeartbeats), h.Name, h); err != nil {
 		return fmt.Errorf("save heartbeat %s: %w", h.Name, err)
+	}
+	if h.Ended != "" {
+		if err := tx.Table(tableEnded).Put(h.endedKey(), nil); err != nil {
+			return fmt.Errorf("note when heartbeat %s ended: %w", h.Name, err)
+		}
 	}
 	if h.By == "" {
 		return nil
@@ -208,7 +216,7 @@ func Remove(tx memory.Tx, name string) error {
 		err = errors.Join(err, tx.Table(tableTicks).Delete(key))
 	}
 	_, gone := removeUse(tx, name+"/", func(string) bool { return true })
-	err = errors.Join(err, gone, tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
+	err = errors.Join(err, gone, h.begin(tx), tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
 	if err != nil {
 		return fmt.Errorf("remove heartbeat %s: %w", name, err)
 	}
@@ -217,12 +225,8 @@ func Remove(tx memory.Tx, name string) error {
 
 // End stops a heartbeat for good and keeps what is remembered of it, so that [Why] can tell. The reason is a short
 // text. One that has ended keeps its first reason.
-func End(tx memory.Tx, name, reason string) error {
-	return rest(tx, name, func(h *Heartbeat) {
-		if h.Ended == "" {
-			h.Ended = reason
-		}
-	})
+func End(tx memory.Tx, name, reason string, now time.Time) error {
+	return rest(tx, name, func(h *Heartbeat) { h.end(reason, now) })
 }
 
 // Pause stops a heartbeat until [Resume]. The reason is a short text. A run that it woke goes on.
@@ -280,7 +284,7 @@ func Reconcile(ctx context.Context, store memory.Store, config []Heartbeat, now 
 		refused = nil
 		wanted := map[string]bool{}
 		for _, h := range config {
-			h.By, h.Paused, h.Ended, h.Since = "", "", "", time.Time{}
+			h.By, h.Paused, h.Ended, h.EndedAt, h.Since = "", "", "", time.Time{}, time.Time{}
 			if err := h.Validate(); err != nil {
 				refused = errors.Join(refused, fmt.Errorf("heartbeat %q: %w", h.Name, err))
 				wanted[h.Name] = true
@@ -295,7 +299,7 @@ func Reconcile(ctx context.Context, store memory.Store, config []Heartbeat, now 
 				return err
 			}
 		}
-		return endMissing(tx, wanted)
+		return endMissing(tx, wanted, now)
 	})
 	if err != nil {
 		return fmt.Errorf("take over the heartbeats of the config: %w", err)
@@ -313,7 +317,7 @@ func reconcileOne(tx memory.Tx, h Heartbeat, now time.Time, refused *error) erro
 		return nil
 	}
 	same := old
-	same.Paused, same.Ended, same.Since = "", "", time.Time{}
+	same.Paused, same.Ended, same.EndedAt, same.Since = "", "", time.Time{}, time.Time{}
 	if found && old.Ended != endRemoved && equal(same, h) {
 		return nil
 	}
@@ -327,16 +331,20 @@ func equal(a, b Heartbeat) bool {
 	return errOne == nil && errTwo == nil && string(one) == string(two)
 }
 
-func endMissing(tx memory.Tx, wanted map[string]bool) error {
+// endMissing ends the heartbeats of the config that are not wanted any more.
+func endMissing(tx memory.Tx, wanted map[string]bool, now time.Time) error {
 	all, err := List(tx)
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		if h.By != "" || h.Ended != "" || wanted[h.Name] {
-			continue
+		switch {
+		case h.Ended != "" && h.EndedAt.IsZero():
+			err = h.dateEnd(tx)
+		case h.By == "" && h.Ended == "" && !wanted[h.Name]:
+			err = End(tx, h.Name, endRemoved, now)
 		}
-		if err := End(tx, h.Name, endRemoved); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -103,7 +103,7 @@ func TestPauseAndResume(t *testing.T) {
 		r.update(func(tx memory.Tx) error { return Resume(tx, "disk", time.Now()) })
 		r.pass(150 * time.Second)
 		r.expect("outcomes", r.words("disk"), "slept slept slept slept")
-		r.update(func(tx memory.Tx) error { return End(tx, "disk", "done") })
+		r.update(func(tx memory.Tx) error { return End(tx, "disk", "done", r.now()) })
 		err := r.store.Update(t.Context(), func(tx memory.Tx) error { return Resume(tx, "disk", time.Now()) })
 		if err == nil || !strings.Contains(err.Error(), "done") {
 			t.Errorf("resume one that has ended: %v", err)
@@ -289,7 +289,7 @@ func TestHasMade(t *testing.T) {
 	for person, want := range map[string]bool{"terminal:ann": true, "terminal:an": false, "terminal:ann2": false, "": false} {
 		r.expect("made by "+person, has(person), want)
 	}
-	r.update(func(tx memory.Tx) error { return End(tx, "first", "enough") })
+	r.update(func(tx memory.Tx) error { return End(tx, "first", "enough", r.now()) })
 	r.expect("after one has ended", has("terminal:ann"), true)
 	r.update(func(tx memory.Tx) error { return Remove(tx, "second") })
 	r.expect("after both are gone", has("terminal:ann"), false)

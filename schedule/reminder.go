@@ -30,7 +30,7 @@ func snoozeReminder(tx memory.Tx, before, after Card, now time.Time) (comes bool
 	if h.Cron != onceWord+before.Until.UTC().Format(time.RFC3339) {
 		return false, nil // it was set to another time since
 	}
-	if err := End(tx, h.Name, "its snooze was taken back"); err != nil {
+	if err := End(tx, h.Name, "its snooze was taken back", now); err != nil {
 		return false, fmt.Errorf("end reminder %s: %w", h.Name, err)
 	}
 	return false, nil

@@ -19,12 +19,17 @@ const (
 	Unknown = "unknown" // the program stopped before the tick was over
 )
 
-// kept is how many outcomes of a heartbeat are remembered.
-const kept = 200
+// How many outcomes of a heartbeat are remembered: at most kept, and those that are older than [KeptFor] no longer when
+// another comes, but always keptAnyway.
+const (
+	kept       = 200
+	keptAnyway = 10
+)
 
 // The tables. Rows of tableTicks have the key NAME/SEQ.
 const (
-	tableMade       = "heartbeat_made" // person, heartbeat that they made in a conversation and that has not ended → nothing
+	tableEnded      = "heartbeat_ended" // when it ended, heartbeat → nothing
+	tableMade       = "heartbeat_made"  // person, heartbeat that they made in a conversation and that has not ended → nothing
 	tableHeartbeats = "heartbeat"
 	tableStates     = "heartbeat_state"
 	tableTicks      = "tick"
@@ -50,7 +55,8 @@ type Counters struct {
 
 // State is what is remembered of a heartbeat besides what it is. Before there is anything to remember it has no row.
 type State struct {
-	Seq      uint64           `json:"seq"` // of the newest outcome
+	Seq      uint64           `json:"seq"`             // of the newest outcome
+	First    uint64           `json:"first,omitempty"` // of the oldest that is kept, where older ones had aged
 	Counters Counters         `json:"counters"`
 	Zones    map[string]*Zone `json:"zones,omitempty"` // by the name of each zone that has a due row
 }
@@ -110,8 +116,11 @@ func (s *State) save(tx memory.Tx, name string) error {
 	return nil
 }
 
-// record adds an outcome and forgets the one that is too old. The state must be saved afterwards.
-func (s *State) record(tx memory.Tx, name string, outcome Outcome) error {
+// oldest is the number of the oldest outcome that is kept; that of the next one when none is.
+func (s *State) oldest() uint64 { return max(s.First, s.Seq-min(s.Seq, kept)+1) }
+
+// record adds an outcome and forgets what is too old. The state must be saved afterwards.
+func (s *State) record(tx memory.Tx, name string, outcome Outcome, now time.Time) error {
 	s.Seq++
 	s.Counters.Ticks++
 	outcome.Tick = outcome.Tick.UTC().Round(0)
@@ -124,7 +133,7 @@ func (s *State) record(tx memory.Tx, name string, outcome Outcome) error {
 			return fmt.Errorf("forget an old tick of heartbeat %s: %w", name, err)
 		}
 	}
-	return nil
+	return s.forgetOld(tx, name, now.Add(-KeptFor))
 }
 
 func tickKey(name string, seq uint64) string { return fmt.Sprintf("%s/%016x", name, seq) }

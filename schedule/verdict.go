@@ -164,7 +164,7 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 	if err := v.unreached(tx); err != nil {
 		return nil, err
 	}
-	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}); err != nil {
+	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}, now); err != nil {
 		return nil, err
 	}
 	state.Counters.add(v)
@@ -172,14 +172,14 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 		return nil, fmt.Errorf("note what the runs of heartbeat %s used: %w", name, err)
 	}
 	if zone := state.Zones[t.zone]; zone != nil && zone.Claim.Equal(t.at) {
-		if said, err = t.settleZone(tx, h, state, zone, v, silenced); err != nil {
+		if said, err = t.settleZone(tx, h, state, zone, v, silenced, now); err != nil {
 			return nil, fmt.Errorf("settle a tick of heartbeat %s: %w", name, err)
 		}
 	}
 	return said, state.save(tx, name)
 }
 
-func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict, silenced []string) (said []string, err error) {
+func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict, silenced []string, now time.Time) (said []string, err error) {
 	zone.Claim = time.Time{}
 	before := zone.again()
 	if h.Condition.same(t.heartbeat.Condition) {
@@ -195,7 +195,7 @@ func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v
 		}
 	}
 	if state.finished() && h.resting() == "" {
-		h.Ended = state.overReason(h)
+		h.end(state.overReason(h), now)
 		if err := h.put(tx); err != nil {
 			return nil, err
 		}

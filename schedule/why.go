@@ -14,7 +14,7 @@ import (
 type Report struct {
 	Heartbeat Heartbeat
 	Next      []time.Time // the next three instants over all its zones; none when it is paused or has ended
-	Outcomes  []Outcome   // newest first; about the last 200
+	Outcomes  []Outcome   // newest first; at most the last 200, of the last 90 days or the last ten
 	Counters  Counters
 	State     State
 	Used      []Use    // by each of its people who was ever woken, those with the most tokens first

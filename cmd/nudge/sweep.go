@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/tool/notify"
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // ageing is something that is kept for a while. It goes in small steps, since each is a write.
@@ -21,6 +23,7 @@ var ages = []ageing{
 	{"the keys of old messages", 72 * time.Hour, func(tx memory.Tx, before time.Time, limit int) (int, error) { return tx.Seen().Sweep(before, limit) }, 500},
 	{"rules that have ended", 0, agent.SweepRules, 100},
 	{"old results", 7 * 24 * time.Hour, agent.SweepSaved, 50},
+	{"heartbeats that ended long ago", schedule.KeptFor, notify.SweepEnded, 20},
 }
 
 const sweepEvery = time.Hour

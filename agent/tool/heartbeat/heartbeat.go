@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"nudge/agent"
 	"nudge/memory"
@@ -60,7 +61,7 @@ func (c Config) stop() agent.Tool {
 			}
 			return agent.Result{
 				Text:   fmt.Sprintf("heartbeat %s has ended", args.Name),
-				Commit: func(tx memory.Tx) error { return schedule.End(tx, args.Name, "stopped in a conversation") },
+				Commit: func(tx memory.Tx) error { return schedule.End(tx, args.Name, "stopped in a conversation", time.Now()) },
 				After:  c.Changed,
 			}, nil
 		},

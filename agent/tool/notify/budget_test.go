@@ -208,3 +208,38 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestWhatAnEndedHeartbeatToldIsForgotten with it, and nothing of one whose name begins like its own.
+func TestWhatAnEndedHeartbeatToldIsForgotten(t *testing.T) {
+	store := open(t)
+	voice := notify.Voice{Store: store}
+	made := time.Now().Add(-2 * schedule.KeptFor)
+	for _, name := range []string{"call", "call-2"} {
+		if _, err := voice.Say(context.Background(), "terminal:ann", agent.Wake{Heartbeat: name, Episode: "1", Text: "Now."}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := store.Update(context.Background(), func(tx memory.Tx) error {
+		for _, name := range []string{"call", "call-2"} {
+			h := schedule.Heartbeat{
+				Name: name, Cron: "@every 24h", For: []string{"terminal:ann"}, By: "terminal:ann", Text: "Now.", Condition: schedule.Spec{Kind: schedule.KindAlways},
+			}
+			if err := schedule.Save(tx, h, made); err != nil {
+				return err
+			}
+		}
+		if err := schedule.End(tx, "call", "done", made); err != nil {
+			return err
+		}
+		if n, err := notify.SweepEnded(tx, time.Now().Add(-schedule.KeptFor), 10); n != 1 || err != nil {
+			t.Errorf("%d heartbeats were forgotten, %v", n, err)
+		}
+		if removed, err := notify.Forget(tx, "terminal:ann"); removed != 1 || err != nil { // all that is left of her
+			t.Errorf("%d rows were left, %v", removed, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -2,9 +2,50 @@ package notify
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
+	"nudge/agent"
 	"nudge/memory"
+	"nudge/schedule"
 )
+
+// SweepEnded forgets at most limit heartbeats that ended before an instant, as [schedule.SweepEnded] does, with what they told, and
+// returns how many it forgot.
+func SweepEnded(tx memory.Tx, before time.Time, limit int) (removed int, err error) {
+	ended, err := schedule.SweepEnded(tx, before, limit)
+	for _, h := range ended {
+		for _, person := range h.For {
+			if err == nil {
+				err = forgetHeartbeat(tx, agent.PersonID(person), h.Name)
+			}
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("forget what heartbeats told that ended: %w", err)
+	}
+	return len(ended), nil
+}
+
+// forgetHeartbeat removes what is known of what a heartbeat told a person.
+func forgetHeartbeat(tx memory.Tx, person agent.PersonID, heartbeat string) error {
+	one, err := rowKey(tx, person, heartbeat, "")
+	if err != nil {
+		return err
+	}
+	var rows []string
+	err = tx.Table(table).Scan(strings.TrimSuffix(one, `""]`), func(row string, _ []byte) error {
+		rows = append(rows, row)
+		return nil
+	})
+	for _, row := range rows {
+		if err == nil {
+			err = tx.Table(table).Delete(row)
+		}
+	}
+	return err
+}
 
 // Forget removes what is known of what a person was told, who is named as schedule.PersonOf has them.
 func Forget(tx memory.Tx, person string) (removed int, err error) {
