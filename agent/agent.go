@@ -295,14 +295,14 @@ func (ag *Agent) Close(ctx context.Context) {
 
 // The tables that the agent keeps beside the journals: what can be found without reading them.
 const (
-	tableOpen    = "open"    // session → id of its unsettled turn
-	tableOwed    = "owed"    // session → nothing; the sessions with a parked call that was approved and has not ended
-	tableTurns   = "turn"    // turn → TurnRow
-	tableCards   = "card"    // card → session
-	tableWaiting = "waiting" // card → WaitingCard; those that await a decision
-	tablePeople  = "person"  // person → what is known of them
-	tableSpend   = "spend"   // person, as schedule.PersonOf has them, and date → money spent or reserved
-	tableCurrent = "current" // conversation → its present session
+	tableOpen                           = "open"    // session → id of its unsettled turn
+	tableOwed                           = "owed"    // session → nothing; the sessions with a parked call that was approved and has not ended
+	tableTurns   memory.Rows[TurnRow]   = "turn"    // by turn
+	tableCards                          = "card"    // card → session
+	tableWaiting                        = "waiting" // card → WaitingCard; those that await a decision
+	tablePeople  memory.Rows[personRow] = "person"  // by person: what is known of them
+	tableSpend                          = "spend"   // person, as schedule.PersonOf has them, and date → money spent or reserved
+	tableCurrent                        = "current" // conversation → its present session
 	// session → number of the newest checkpoint in its journal
 	tableCheckpoints = "checkpoint"
 )
@@ -437,20 +437,12 @@ func putPerson(tx memory.Tx, id PersonID, had, row personRow) error {
 	if row == had {
 		return nil
 	}
-	data, err := json.Marshal(row)
-	if err != nil {
-		return err
-	}
-	return tx.Table(tablePeople).Put(string(id), data)
+	return tablePeople.Put(tx, string(id), row)
 }
 
 func personOf(tx memory.Tx, id PersonID) (personRow, error) {
-	var row personRow
-	data, found, err := tx.Table(tablePeople).Get(string(id))
-	if err != nil || !found {
-		return row, err
-	}
-	return row, json.Unmarshal(data, &row)
+	row, _, err := tablePeople.Get(tx, string(id))
+	return row, err
 }
 
 // Home is the conversation in which a person is spoken to unasked, and what is known of them.

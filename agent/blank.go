@@ -357,7 +357,7 @@ func (b *blanking) withdraw(session string, lines []memory.Entry) ([]memory.Entr
 // files forgets the files that they attached, and what was read of them.
 func (b *blanking) files(session string) error {
 	for _, id := range b.attached {
-		if err := b.tx.Table(tableFiles).Delete(savedKey(session, id)); err != nil {
+		if err := tableFiles.Delete(b.tx, savedKey(session, id)); err != nil {
 			return err
 		}
 	}

@@ -247,7 +247,7 @@ func (c *checking) owedCalls() error {
 
 func (c *checking) turnRows() error {
 	missing := maps.Clone(c.turns)
-	err := c.tx.Table(tableTurns).Scan("", func(turn string, value []byte) error {
+	err := tableTurns.Table(c.tx).Scan("", func(turn string, value []byte) error {
 		session, found := c.turns[turn]
 		delete(missing, turn)
 		var row TurnRow
@@ -390,7 +390,7 @@ func (c *checking) outbox() error {
 }
 
 func (c *checking) people() error {
-	return c.tx.Table(tablePeople).Scan("", func(id string, value []byte) error {
+	return tablePeople.Table(c.tx).Scan("", func(id string, value []byte) error {
 		var row personRow
 		if err := json.Unmarshal(value, &row); err != nil {
 			c.problem("what is known of %s cannot be read: %v; their messages are not taken: %s", id, err, restoreAdvice)

@@ -171,13 +171,13 @@ func (e *erasure) audit() error { return keepAudit(e.tx, e.session) }
 
 // cards go by the table that says whose they are, so that a journal that cannot be read is no hindrance.
 func (e *erasure) cards() (err error) {
-	e.removed.Cards, err = deleteRows(e.tx.Table(tableCards), func(of []byte) bool { return string(of) == e.session })
+	e.removed.Cards, err = memory.RemoveRows(e.tx.Table(tableCards), "", func(_ string, of []byte) (bool, error) { return string(of) == e.session, nil })
 	if err != nil {
 		return err
 	}
-	_, err = deleteRows(e.tx.Table(tableWaiting), func(data []byte) bool {
+	_, err = memory.RemoveRows(e.tx.Table(tableWaiting), "", func(_ string, data []byte) (bool, error) {
 		var w WaitingCard
-		return json.Unmarshal(data, &w) == nil && w.Reply.Session == e.session
+		return json.Unmarshal(data, &w) == nil && w.Reply.Session == e.session, nil
 	})
 	return err
 }
@@ -199,9 +199,9 @@ func (e *erasure) timers() error {
 }
 
 func (e *erasure) turns() error {
-	turns, err := deleteRows(e.tx.Table(tableTurns), func(data []byte) bool {
+	turns, err := memory.RemoveRows(tableTurns.Table(e.tx), "", func(_ string, data []byte) (bool, error) {
 		var row TurnRow
-		return json.Unmarshal(data, &row) == nil && row.Session == e.session
+		return json.Unmarshal(data, &row) == nil && row.Session == e.session, nil
 	})
 	e.removed.Turns = len(turns)
 	return err
@@ -261,20 +261,4 @@ func removeMail(tx memory.Tx, session string) (removed int, err error) {
 		ids[i] = m.ID
 	}
 	return len(ids), tx.Inbox().Remove(session, ids...)
-}
-
-// deleteRows removes the rows for which is holds, and returns their keys.
-func deleteRows(table memory.Table, is func(value []byte) bool) (keys []string, err error) {
-	err = table.Scan("", func(key string, value []byte) error {
-		if is(value) {
-			keys = append(keys, key)
-		}
-		return nil
-	})
-	for _, key := range keys {
-		if err == nil {
-			err = table.Delete(key)
-		}
-	}
-	return keys, err
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,8 +27,8 @@ type File struct {
 	Barred string `json:"barred,omitempty"`
 }
 
-// tableFiles has the files that were said in sessions: session, id → saidFile.
-const tableFiles = "file"
+// tableFiles has the files that were said in sessions, by session and id.
+const tableFiles memory.Rows[saidFile] = "file"
 
 // The bounds of what is told of files.
 const (
@@ -96,11 +95,7 @@ func putFiles(tx memory.Tx, session string, m Message) error {
 		if f.Barred != "" {
 			continue
 		}
-		row, err := json.Marshal(saidFile{f, m.Address})
-		if err != nil {
-			return err
-		}
-		if err := tx.Table(tableFiles).Put(savedKey(session, f.ID), row); err != nil {
+		if err := tableFiles.Put(tx, savedKey(session, f.ID), saidFile{f, m.Address}); err != nil {
 			return err
 		}
 	}
@@ -112,25 +107,12 @@ func fileSaid(tx memory.Tx, session, id string) (f saidFile, found bool, err err
 	if !fileID.MatchString(id) {
 		return f, false, nil
 	}
-	row, found, err := tx.Table(tableFiles).Get(savedKey(session, id))
-	if err != nil || !found {
-		return f, false, err
-	}
-	return f, true, json.Unmarshal(row, &f)
+	return tableFiles.Get(tx, savedKey(session, id))
 }
 
 // eraseFiles forgets which files were said in a session.
 func eraseFiles(tx memory.Tx, session string) error {
-	var keys []string
-	err := tx.Table(tableFiles).Scan(savedKey(session, ""), func(key string, _ []byte) error {
-		keys = append(keys, key)
-		return nil
-	})
-	for _, key := range keys {
-		if err == nil {
-			err = tx.Table(tableFiles).Delete(key)
-		}
-	}
+	_, err := memory.RemoveRows(tableFiles.Table(tx), savedKey(session, ""), nil)
 	return err
 }
 

@@ -345,7 +345,7 @@ func (r *forgetting) outbox() error {
 // turns lets the rows of turns name nobody.
 func (r *forgetting) turns() error {
 	changed := map[string][]byte{}
-	err := r.tx.Table(tableTurns).Scan("", func(key string, data []byte) error {
+	err := tableTurns.Table(r.tx).Scan("", func(key string, data []byte) error {
 		if r.in(data) {
 			changed[key] = []byte(r.hide.Replace(string(data)))
 		}
@@ -353,7 +353,7 @@ func (r *forgetting) turns() error {
 	})
 	for key, data := range changed {
 		if err == nil {
-			err = r.tx.Table(tableTurns).Put(key, data)
+			err = tableTurns.Table(r.tx).Put(key, data)
 		}
 	}
 	return err
@@ -362,14 +362,14 @@ func (r *forgetting) turns() error {
 // rows are those that are kept by person.
 func (r *forgetting) rows() error {
 	for _, id := range r.Accounts {
-		if _, known, err := r.tx.Table(tablePeople).Get(string(id)); err != nil {
+		if known, err := tablePeople.Has(r.tx, string(id)); err != nil {
 			return err
 		} else if known {
 			r.of.Known++
 		}
 		rules, err := removeRules(r.tx, "", func(rule Rule) bool { return rule.Person == id })
 		if err == nil {
-			err = r.tx.Table(tablePeople).Delete(string(id))
+			err = tablePeople.Delete(r.tx, string(id))
 		}
 		if err == nil {
 			err = r.spent(id)

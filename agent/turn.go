@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/base32"
 	"encoding/binary"
-	"encoding/json"
 	"time"
 
 	"nudge/memory"
@@ -93,12 +92,9 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 	if err := a.add(begins); err != nil {
 		return err
 	}
-	row, err := json.Marshal(TurnRow{Session: a.session, Person: first.From.ID, Began: now()})
-	if err != nil {
-		return err
-	}
+	row := TurnRow{Session: a.session, Person: first.From.ID, Began: now()}
 	a.also(func(tx memory.Tx) error {
-		if err := tx.Table(tableTurns).Put(id, row); err != nil {
+		if err := tableTurns.Put(tx, id, row); err != nil {
 			return err
 		}
 		return tx.Table(tableOpen).Put(a.session, []byte(id))
@@ -170,12 +166,7 @@ type TurnRow struct {
 
 // FindTurn gives the place of a turn, named by its own id or by that of one of its runs.
 func FindTurn(tx memory.Tx, id string) (TurnRow, bool, error) {
-	var row TurnRow
-	data, found, err := tx.Table(tableTurns).Get(turnOf(id))
-	if err != nil || !found {
-		return row, false, err
-	}
-	return row, true, json.Unmarshal(data, &row)
+	return tableTurns.Get(tx, turnOf(id))
 }
 
 // Busy reports whether there is something to stop in a session: a turn, a call that was approved late, or mail.

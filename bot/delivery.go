@@ -291,7 +291,7 @@ func (h *Hub) delivered(tx memory.Tx, s spoken) error {
 	if s.isReceipt() {
 		return nil
 	}
-	if err := tx.Table(tableFailing).Delete(s.reply.Address); err != nil {
+	if err := tableFailing.Delete(tx, s.reply.Address); err != nil {
 		return err
 	}
 	key := receiptKey(s.reply)
@@ -400,7 +400,7 @@ func (h *Hub) note(it *item, f fate, fails bool) (since time.Time, kept bool) {
 			since = known.Since
 			return nil
 		}
-		return putFailing(tx, it.reply.Address, row)
+		return tableFailing.Put(tx, it.reply.Address, row)
 	})
 	it.fate, it.begun = f, false
 	if it.isReceipt() {

@@ -64,21 +64,11 @@ func (h *Hub) takeFeedback(tx memory.Tx, e Event, f Feedback) (schedule.Card, er
 
 // sweepReceipts forgets where notify cards stand that cannot be judged any more.
 func sweepReceipts(tx memory.Tx) error {
-	receipts := tx.Table(tableReceipts)
-	var old []string
-	err := receipts.Scan(schedule.CardPrefix, func(key string, _ []byte) error {
+	_, err := memory.RemoveRows(tx.Table(tableReceipts), schedule.CardPrefix, func(key string, _ []byte) (bool, error) {
 		id, _, _ := strings.Cut(key, " ")
 		_, found, err := schedule.LoadCard(tx, id)
-		if !found && err == nil {
-			old = append(old, key)
-		}
-		return err
+		return !found, err
 	})
-	for _, key := range old {
-		if err == nil {
-			err = receipts.Delete(key)
-		}
-	}
 	return err
 }
 

@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,16 +30,10 @@ type Oblivion struct {
 	At       time.Time        `json:"at"`
 }
 
-// tableOblivion keeps those that are not done: person → Oblivion.
-const tableOblivion = "oblivion"
+// tableOblivion keeps those that are not done, by person.
+const tableOblivion memory.Rows[Oblivion] = "oblivion"
 
-func (o Oblivion) put(tx memory.Tx) error {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return fmt.Errorf("encode that %s is forgotten: %w", o.Person, err)
-	}
-	return tx.Table(tableOblivion).Put(o.Person, data)
-}
+func (o Oblivion) put(tx memory.Tx) error { return tableOblivion.Put(tx, o.Person, o) }
 
 // BeginForget keeps that a person is to be forgotten, with all accounts that they have. Of one who is being forgotten already
 // it gives how far that is.
@@ -73,17 +66,7 @@ func BeginForget(tx memory.Tx, account, by agent.PersonID, answer string, now ti
 }
 
 // Oblivions gives those who are being forgotten.
-func Oblivions(tx memory.Tx) (all []Oblivion, err error) {
-	err = tx.Table(tableOblivion).Scan("", func(person string, data []byte) error {
-		var o Oblivion
-		if err := json.Unmarshal(data, &o); err != nil {
-			return fmt.Errorf("read how far %s is forgotten: %w", person, err)
-		}
-		all = append(all, o)
-		return nil
-	})
-	return all, err
-}
+func Oblivions(tx memory.Tx) ([]Oblivion, error) { return tableOblivion.All(tx, "") }
 
 // own reports whether a session, or a conversation, is the person's alone.
 func (o Oblivion) own(session string) bool {
@@ -125,7 +108,7 @@ func (o Oblivion) Done(tx memory.Tx, more string) (receipt string, err error) {
 	if more != "" {
 		receipt += "\n" + more
 	}
-	if err := tx.Table(tableOblivion).Delete(o.Person); err != nil || o.Answer == "" {
+	if err := tableOblivion.Delete(tx, o.Person); err != nil || o.Answer == "" {
 		return receipt, err
 	}
 	return receipt, agent.Send(tx, agent.Reply{Kind: agent.Notice, Text: receipt, Address: o.Answer, Session: o.Answer})
@@ -227,24 +210,8 @@ func (o Oblivion) schedule(tx memory.Tx, r *removal) (err error) {
 
 // letters removes the words of what could not be said to them, also in conversations of which no session is left.
 func (o Oblivion) letters(tx memory.Tx, r *removal) error {
-	blanked := map[string]DeadLetter{}
-	err := tx.Table(tableLetters).Scan("", func(key string, data []byte) error {
-		if l, err := readLetter(key, data); err == nil && o.own(l.Conversation) && l.Text != "" {
-			l.Text = ""
-			blanked[key] = l
-		}
-		return nil
-	})
-	for key, l := range blanked {
-		var data []byte
-		if err == nil {
-			data, err = json.Marshal(l)
-		}
-		if err == nil {
-			err = tx.Table(tableLetters).Put(key, data)
-		}
-	}
-	r.traces.Letters += len(blanked)
+	blanked, err := blankLetters(tx, func(l DeadLetter) bool { return o.own(l.Conversation) })
+	r.traces.Letters += blanked
 	return err
 }
 
@@ -254,7 +221,7 @@ func (o Oblivion) requests(tx memory.Tx, r *removal) error {
 	all, err := requests(tx, func(q request) bool { return named(q.Of.ID) || named(q.With.ID) || named(q.Asked) || named(q.By) })
 	for _, q := range all {
 		if err == nil {
-			err = tx.Table(tableRequests).Delete(q.ID)
+			err = tableRequests.Delete(tx, q.ID)
 		}
 		for _, address := range q.Stands {
 			if err == nil {
@@ -273,7 +240,7 @@ func (o Oblivion) codes(tx memory.Tx, _ *removal) error {
 			return err
 		}
 		for _, what := range []string{triedMaking, triedSaying} {
-			if err := tx.Table(tableTries).Delete(what + " " + string(id)); err != nil {
+			if err := tableTries.Delete(tx, what+" "+string(id)); err != nil {
 				return err
 			}
 		}
@@ -297,7 +264,7 @@ func (o Oblivion) kept(tx memory.Tx, _ *removal) error {
 // access removes that an owner has let them in, or that they wanted to be.
 func (o Oblivion) access(tx memory.Tx, _ *removal) error {
 	for _, id := range o.Accounts {
-		if err := errors.Join(tx.Table(tableGrants).Delete(string(id)), tx.Table(tableStrangers).Delete(string(id))); err != nil {
+		if err := errors.Join(tableGrants.Delete(tx, string(id)), tableStrangers.Delete(tx, string(id))); err != nil {
 			return err
 		}
 	}

@@ -50,22 +50,6 @@ func (h *Hub) Keep(ctx context.Context, platform string, changes map[string]stri
 
 // ForgetKept takes out what adapters have kept about a person, or about a conversation, and returns how much that was.
 func ForgetKept(tx memory.Tx, about string) (forgotten int, err error) {
-	return removeRows(tx.Table(tableKept), func(key string, _ []byte) bool { return strings.HasSuffix(key, " "+about) })
-}
-
-// removeRows takes the rows out of a table that are over, and returns how many those were.
-func removeRows(table memory.Table, over func(key string, data []byte) bool) (removed int, err error) {
-	var keys []string
-	err = table.Scan("", func(key string, data []byte) error {
-		if over(key, data) {
-			keys = append(keys, key)
-		}
-		return nil
-	})
-	for _, key := range keys {
-		if err == nil {
-			err = table.Delete(key)
-		}
-	}
+	keys, err := memory.RemoveRows(tx.Table(tableKept), "", func(key string, _ []byte) (bool, error) { return strings.HasSuffix(key, " "+about), nil })
 	return len(keys), err
 }

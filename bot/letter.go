@@ -32,9 +32,9 @@ const (
 
 // The tables of what could not be said.
 const (
-	tableLetters = "dead_letter"   // number → DeadLetter; numbers have as many digits each and no gaps
-	tableTold    = "told_of_dead"  // conversation → when the owners were told of it
-	tableFailing = "not_delivered" // conversation → failing
+	tableLetters memory.Rows[DeadLetter] = "dead_letter"   // by number; numbers have as many digits each and no gaps
+	tableTold                            = "told_of_dead"  // conversation → when the owners were told of it
+	tableFailing memory.Rows[failing]    = "not_delivered" // by conversation
 )
 
 // failing is a conversation in which nothing can be said at present.
@@ -44,7 +44,7 @@ type failing struct {
 }
 
 func readFailing(tx memory.Tx, address string) (row failing, found bool, err error) {
-	data, found, err := tx.Table(tableFailing).Get(address)
+	data, found, err := tableFailing.Table(tx).Get(address)
 	if err != nil || !found {
 		return row, false, err
 	}
@@ -54,20 +54,12 @@ func readFailing(tx memory.Tx, address string) (row failing, found bool, err err
 	return row, true, nil
 }
 
-func putFailing(tx memory.Tx, address string, row failing) error {
-	data, err := json.Marshal(row)
-	if err != nil {
-		return err
-	}
-	return tx.Table(tableFailing).Put(address, data)
-}
-
 // DeadLetters gives how many replies were given up in the last thirty days, as far as they are kept, and at most limit of
 // them, newest first. It costs the same for many as for few.
 func DeadLetters(tx memory.Tx, limit int) (total int, newest []DeadLetter, err error) {
 	before := time.Now().Add(-lettersFor)
 	first, last := 0, 0
-	err = tx.Table(tableLetters).Scan("", func(key string, data []byte) error {
+	err = tableLetters.Table(tx).Scan("", func(key string, data []byte) error {
 		if l, err := readLetter(key, data); err != nil || l.At.Before(before) {
 			return nil
 		}
@@ -77,7 +69,7 @@ func DeadLetters(tx memory.Tx, limit int) (total int, newest []DeadLetter, err e
 	if err != nil || first == 0 {
 		return 0, nil, err
 	}
-	err = tx.Table(tableLetters).ScanBack("", func(key string, data []byte) error {
+	err = tableLetters.Table(tx).ScanBack("", func(key string, data []byte) error {
 		number, err := strconv.Atoi(key)
 		if err != nil {
 			return fmt.Errorf("read the number of the dead letter %q: %w", key, err)
@@ -98,6 +90,25 @@ func readLetter(key string, data []byte) (l DeadLetter, err error) {
 		return l, fmt.Errorf("read the dead letter %s: %w", key, err)
 	}
 	return l, nil
+}
+
+// blankLetters takes the words out of the letters for which is holds, and returns how many had some. One that cannot be read goes
+// with its time. The letters themselves stay, since their numbers have no gaps.
+func blankLetters(tx memory.Tx, is func(DeadLetter) bool) (blanked int, err error) {
+	letters := map[string]DeadLetter{}
+	err = tableLetters.Table(tx).Scan("", func(key string, data []byte) error {
+		if l, err := readLetter(key, data); err == nil && l.Text != "" && is(l) {
+			l.Text = ""
+			letters[key] = l
+		}
+		return nil
+	})
+	for key, l := range letters {
+		if err == nil {
+			err = tableLetters.Put(tx, key, l)
+		}
+	}
+	return len(letters), err
 }
 
 // bury moves what is given up from the outbox to the dead letters, and tells the owners when it is the first of its
@@ -121,7 +132,7 @@ func (h *Hub) bury(it *item, reason error) {
 		if row, found, err := readFailing(tx, letter.Conversation); err != nil {
 			return err
 		} else if found && it.parcel >= row.UpTo {
-			if err := tx.Table(tableFailing).Delete(letter.Conversation); err != nil {
+			if err := tableFailing.Delete(tx, letter.Conversation); err != nil {
 				return err
 			}
 		}
@@ -164,12 +175,8 @@ func reasonOf(err error) string {
 
 // putLetter adds a letter, and takes out those for which there is no more room or time.
 func putLetter(tx memory.Tx, l DeadLetter) error {
-	data, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("encode a dead letter to %s: %w", l.Conversation, err)
-	}
 	last := 0
-	err = tx.Table(tableLetters).ScanBack("", func(key string, _ []byte) (err error) {
+	err := tableLetters.Table(tx).ScanBack("", func(key string, _ []byte) (err error) {
 		if last, err = strconv.Atoi(key); err != nil {
 			return fmt.Errorf("read the number of the dead letter %q: %w", key, err)
 		}
@@ -178,7 +185,7 @@ func putLetter(tx memory.Tx, l DeadLetter) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Table(tableLetters).Put(fmt.Sprintf("%018d", last+1), data); err != nil {
+	if err := tableLetters.Put(tx, fmt.Sprintf("%018d", last+1), l); err != nil {
 		return err
 	}
 	return sweepLetters(tx, l.At.Add(-lettersFor), last+1-mostLetters)
@@ -188,7 +195,7 @@ func putLetter(tx memory.Tx, l DeadLetter) error {
 // order of both.
 func sweepLetters(tx memory.Tx, before time.Time, upTo int) error {
 	var old []string
-	err := tx.Table(tableLetters).Scan("", func(key string, data []byte) error {
+	err := tableLetters.Table(tx).Scan("", func(key string, data []byte) error {
 		number, err := strconv.Atoi(key)
 		if err != nil {
 			return fmt.Errorf("read the number of the dead letter %q: %w", key, err)
@@ -204,7 +211,7 @@ func sweepLetters(tx memory.Tx, before time.Time, upTo int) error {
 		return err
 	}
 	for _, key := range old {
-		if err := tx.Table(tableLetters).Delete(key); err != nil {
+		if err := tableLetters.Delete(tx, key); err != nil {
 			return err
 		}
 	}
@@ -249,9 +256,9 @@ func (h *Hub) age(ctx context.Context) {
 		if err := errors.Join(sweepLetters(tx, before, 0), sweepReceipts(tx), sweepRequests(tx, before), sweepStrangers(tx, time.Now().Add(-strangerFor)), sweepTries(tx, time.Now())); err != nil {
 			return err
 		}
-		_, err := removeRows(tx.Table(tableTold), func(_ string, at []byte) bool {
+		_, err := memory.RemoveRows(tx.Table(tableTold), "", func(_ string, at []byte) (bool, error) {
 			told, err := time.Parse(time.RFC3339, string(at))
-			return err != nil || told.Before(before)
+			return err != nil || told.Before(before), nil
 		})
 		return err
 	})

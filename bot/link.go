@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,8 +31,8 @@ const (
 
 // The tables of codes and of who made and tried how many.
 const (
-	tableCodes = "link_code" // digest of the code → linkCode
-	tableTries = "link_try"  // what was done and account → tries
+	tableCodes memory.Rows[linkCode] = "link_code" // by digest of the code
+	tableTries memory.Rows[tries]    = "link_try"  // by what was done and account
 )
 
 // What is counted.
@@ -76,7 +75,7 @@ func (h *Hub) link(ctx context.Context, e Event, rest string) (Admission, error)
 // linkElsewhere answers where others read along, and spoils a code that was said there.
 func (h *Hub) linkElsewhere(ctx context.Context, e Event, rest string) (Admission, error) {
 	return h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
-		err := tx.Table(tableCodes).Delete(codeKey(rest))
+		err := tableCodes.Delete(tx, codeKey(rest))
 		return agent.Reply{Kind: agent.Fault, To: e.From.ID, Text: onlyDirect + " A code that was said here is no good any more."}, err
 	})
 }
@@ -111,11 +110,7 @@ func (h *Hub) newCode(tx memory.Tx, e Event) (agent.Kind, string, error) {
 		return "", "", err
 	}
 	letters := rand.Text()[:codeLetters]
-	data, err := json.Marshal(linkCode{e.From, e.at().Add(codeFor).UTC()})
-	if err != nil {
-		return "", "", fmt.Errorf("encode a code: %w", err)
-	}
-	if err := tx.Table(tableCodes).Put(codeKey(letters), data); err != nil {
+	if err := tableCodes.Put(tx, codeKey(letters), linkCode{e.From, e.at().Add(codeFor).UTC()}); err != nil {
 		return "", "", err
 	}
 	var groups []string
@@ -141,12 +136,7 @@ func codeKey(code string) string {
 
 // dropCodes forgets the codes of an account, and all that are over.
 func dropCodes(tx memory.Tx, of agent.PersonID, now time.Time) error {
-	_, err := removeRows(tx.Table(tableCodes), func(_ string, data []byte) bool {
-		var c linkCode
-		err := json.Unmarshal(data, &c)
-		return err != nil || c.Of.ID == of || !now.Before(c.Expires) // one that cannot be read is no good either
-	})
-	return err
+	return tableCodes.Sweep(tx, func(c linkCode) bool { return c.Of.ID == of || !now.Before(c.Expires) })
 }
 
 // tryOnce counts that an account does something, and reports whether it may.
@@ -155,11 +145,7 @@ func tryOnce(tx memory.Tx, what string, who agent.PersonID, most int, now time.T
 	if len(key) > memory.MaxID {
 		return false, nil
 	}
-	var t tries
-	data, found, err := tx.Table(tableTries).Get(key)
-	if err == nil && found {
-		err = json.Unmarshal(data, &t)
-	}
+	t, _, err := tableTries.Get(tx, key)
 	if err != nil {
 		return false, fmt.Errorf("look how often %s has %s a code: %w", who, what, err)
 	}
@@ -170,35 +156,21 @@ func tryOnce(tx memory.Tx, what string, who agent.PersonID, most int, now time.T
 		return false, nil
 	}
 	t.Count++
-	if data, err = json.Marshal(t); err != nil {
-		return false, err
-	}
-	return true, tx.Table(tableTries).Put(key, data)
+	return true, tableTries.Put(tx, key, t)
 }
 
 // sweepTries forgets counts that are over.
 func sweepTries(tx memory.Tx, now time.Time) error {
-	_, err := removeRows(tx.Table(tableTries), func(_ string, data []byte) bool {
-		var t tries
-		err := json.Unmarshal(data, &t)
-		return err != nil || now.Sub(t.Since) >= triesFor
-	})
-	return err
+	return tableTries.Sweep(tx, func(t tries) bool { return now.Sub(t.Since) >= triesFor })
 }
 
 const noCode = "That code is wrong, used or too old. Make a new one with your other account."
 
 // takeCode takes a code that was said, which is then used up, and asks who said it whether they want what it leads to.
 func (h *Hub) takeCode(tx memory.Tx, e Event, code string) (agent.Kind, string, error) {
-	data, found, err := tx.Table(tableCodes).Get(codeKey(code))
+	c, found, err := tableCodes.Get(tx, codeKey(code))
 	if err != nil {
 		return "", "", err
-	}
-	var c linkCode
-	if found {
-		if err := json.Unmarshal(data, &c); err != nil {
-			return "", "", fmt.Errorf("read a code: %w", err)
-		}
 	}
 	if c.Of.ID == e.From.ID && found {
 		return agent.Fault, "This is the account that made the code. Say it with the other one.", nil
@@ -212,7 +184,7 @@ func (h *Hub) takeCode(tx memory.Tx, e Event, code string) (agent.Kind, string, 
 	case !found || !e.at().Before(c.Expires):
 		return agent.Fault, noCode, nil
 	}
-	if err := tx.Table(tableCodes).Delete(codeKey(code)); err != nil {
+	if err := tableCodes.Delete(tx, codeKey(code)); err != nil {
 		return "", "", err
 	}
 	q := request{

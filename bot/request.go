@@ -3,7 +3,6 @@ package bot
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,8 +42,8 @@ const (
 	toEnter    requestKind = "enter" // owners are asked about a stranger
 )
 
-// tableRequests keeps them: id → request. Those decided stay for a while, so that a late click gets a true answer.
-const tableRequests = "request"
+// tableRequests keeps them by id. Those decided stay for a while, so that a late click gets a true answer.
+const tableRequests memory.Rows[request] = "request"
 
 const (
 	requestPrefix = "q-"                // of their ids, which no card of the agent's has
@@ -119,35 +118,18 @@ func (q request) ask(tx memory.Tx, where ...string) error {
 	return q.put(tx)
 }
 
-func (q request) put(tx memory.Tx) error {
-	data, err := json.Marshal(q)
-	if err != nil {
-		return fmt.Errorf("encode request %s: %w", q.ID, err)
-	}
-	return tx.Table(tableRequests).Put(q.ID, data)
-}
+func (q request) put(tx memory.Tx) error { return tableRequests.Put(tx, q.ID, q) }
 
 func loadRequest(tx memory.Tx, id string) (q request, found bool, err error) {
 	if !isRequest(id) || len(id) > memory.MaxID {
 		return q, false, nil
 	}
-	data, found, err := tx.Table(tableRequests).Get(id)
-	if err == nil && found {
-		err = json.Unmarshal(data, &q)
-	}
-	if err != nil {
-		return q, false, fmt.Errorf("read request %s: %w", id, err)
-	}
-	return q, found, nil
+	return tableRequests.Get(tx, id)
 }
 
 // requests gives those for which is holds, oldest first.
 func requests(tx memory.Tx, is func(request) bool) (all []request, err error) {
-	err = tx.Table(tableRequests).Scan("", func(id string, data []byte) error {
-		var q request
-		if err := json.Unmarshal(data, &q); err != nil {
-			return fmt.Errorf("read request %s: %w", id, err)
-		}
+	err = tableRequests.Scan(tx, "", func(_ string, q request) error {
 		if is(q) {
 			all = append(all, q)
 		}
@@ -275,7 +257,7 @@ func sweepRequests(tx memory.Tx, before time.Time) error {
 	old, err := requests(tx, func(q request) bool { return q.Expires.Before(before) })
 	for _, q := range old {
 		if err == nil {
-			err = tx.Table(tableRequests).Delete(q.ID)
+			err = tableRequests.Delete(tx, q.ID)
 		}
 	}
 	return err

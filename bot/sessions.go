@@ -305,13 +305,14 @@ func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased)
 	told, err := schedule.RemoveCards(tx, session)
 	removed.Told = len(told)
 	if err == nil {
-		err = eraseReceipts(tx, append(told, removed.Cards...), &removed)
+		removed.Receipts, err = eraseReceipts(tx, append(told, removed.Cards...))
 	}
 	if err == nil {
 		removed.Kept, err = eraseKept(tx, session)
 	}
 	if err == nil {
-		err = blankLetters(tx, session, began, &removed)
+		// A letter does not say of which session of its conversation it is.
+		removed.Letters, err = blankLetters(tx, func(l DeadLetter) bool { return l.Conversation == conversationOf(session) && !l.At.Before(began) })
 	}
 	if err == nil {
 		err = leaveSession(tx, session)
@@ -330,74 +331,25 @@ func eraseTraces(tx memory.Tx, session string, began time.Time, of agent.Erased)
 const TableKept = "web_kept"
 
 func eraseKept(tx memory.Tx, session string) (removed int, err error) {
-	kept := tx.Table(TableKept)
-	var keys []string
-	err = kept.Scan(conversationOf(session)+" ", func(key string, data []byte) error {
+	keys, err := memory.RemoveRows(tx.Table(TableKept), conversationOf(session)+" ", func(key string, data []byte) (bool, error) {
 		var line struct{ Session string }
 		if err := json.Unmarshal(data, &line); err != nil {
-			return fmt.Errorf("read the line put aside as %s: %w", key, err)
+			return false, fmt.Errorf("read the line put aside as %s: %w", key, err)
 		}
-		if line.Session == session {
-			keys = append(keys, key)
-		}
-		return nil
+		return line.Session == session, nil
 	})
-	for _, key := range keys {
-		if err == nil {
-			err = kept.Delete(key)
-		}
-	}
 	return len(keys), err
 }
 
-func eraseReceipts(tx memory.Tx, cards []string, removed *Erased) error {
-	receipts := tx.Table(tableReceipts)
+func eraseReceipts(tx memory.Tx, cards []string) (removed int, err error) {
 	for _, card := range cards {
-		var keys []string
-		err := receipts.Scan(receiptKey(agent.Reply{ID: card}), func(key string, _ []byte) error {
-			keys = append(keys, key)
-			return nil
-		})
-		for _, key := range keys {
-			if err == nil {
-				err = receipts.Delete(key)
-			}
-		}
+		keys, err := memory.RemoveRows(tx.Table(tableReceipts), receiptKey(agent.Reply{ID: card}), nil)
 		if err != nil {
-			return err
+			return removed, err
 		}
-		removed.Receipts += len(keys)
+		removed += len(keys)
 	}
-	return nil
-}
-
-// blankLetters takes the words out of the dead letters of a session's conversation since an instant. A letter does not say
-// of which session it is; the letters themselves stay, since their numbers have no gaps.
-func blankLetters(tx memory.Tx, session string, since time.Time, removed *Erased) error {
-	conversation := conversationOf(session)
-	letters := map[string]DeadLetter{}
-	err := tx.Table(tableLetters).Scan("", func(key string, data []byte) error {
-		l, err := readLetter(key, data)
-		if err == nil && l.Conversation == conversation && l.Text != "" && !l.At.Before(since) {
-			l.Text = ""
-			letters[key] = l
-		}
-		return nil // one that cannot be read goes with its time
-	})
-	if err != nil {
-		return err
-	}
-	for key, l := range letters {
-		data, err := json.Marshal(l)
-		if err != nil {
-			return fmt.Errorf("encode a dead letter to %s: %w", l.Conversation, err)
-		}
-		if err := tx.Table(tableLetters).Put(key, data); err != nil {
-			return err
-		}
-	}
-	removed.Letters = len(letters)
-	return nil
+	return removed, nil
 }
 
 // leaveSession gives a conversation whose present session was erased a fresh one.

@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,8 +27,8 @@ const (
 
 // The tables of who was let in by a card, and who wanted to be.
 const (
-	tableGrants    = "grant"    // person → Grant
-	tableStrangers = "stranger" // person → stranger
+	tableGrants    memory.Rows[Grant]    = "grant"    // by person
+	tableStrangers memory.Rows[stranger] = "stranger" // by person
 )
 
 // Grant is somebody's leave to talk to the bot, given by an owner on a card. It holds for exactly one id until it is revoked.
@@ -52,7 +51,7 @@ func (h *Hub) granted(ctx context.Context, id agent.PersonID) (found bool, err e
 		return false, nil
 	}
 	err = h.Store.View(ctx, func(tx memory.Tx) error {
-		_, found, err = tx.Table(tableGrants).Get(string(id))
+		found, err = tableGrants.Has(tx, string(id))
 		return err
 	})
 	if err != nil {
@@ -62,25 +61,7 @@ func (h *Hub) granted(ctx context.Context, id agent.PersonID) (found bool, err e
 }
 
 // Grants gives those whom owners have let in, in order of their ids.
-func Grants(tx memory.Tx) (all []Grant, err error) {
-	err = tx.Table(tableGrants).Scan("", func(id string, data []byte) error {
-		var g Grant
-		if err := json.Unmarshal(data, &g); err != nil {
-			return fmt.Errorf("read whether %s is let in: %w", id, err)
-		}
-		all = append(all, g)
-		return nil
-	})
-	return all, err
-}
-
-func putGrant(tx memory.Tx, g Grant) error {
-	data, err := json.Marshal(g)
-	if err != nil {
-		return fmt.Errorf("encode that %s is let in: %w", g.Person, err)
-	}
-	return tx.Table(tableGrants).Put(string(g.Person), data)
-}
+func Grants(tx memory.Tx) ([]Grant, error) { return tableGrants.All(tx, "") }
 
 // refuse turns somebody away who is not let in. Whoever spoke to the bot hears so, once.
 func (h *Hub) refuse(ctx context.Context, e Event) (Admission, error) {
@@ -91,7 +72,7 @@ func (h *Hub) refuse(ctx context.Context, e Event) (Admission, error) {
 	}
 	known := false
 	err := h.Store.View(ctx, func(tx memory.Tx) (err error) {
-		_, known, err = tx.Table(tableStrangers).Get(string(e.From.ID))
+		known, err = tableStrangers.Has(tx, string(e.From.ID))
 		return err
 	})
 	if err != nil || known {
@@ -110,20 +91,15 @@ func (h *Hub) meet(tx memory.Tx, e Event) error {
 	if fresh, err := markSeen(tx, e); err != nil || !fresh {
 		return err
 	}
-	strangers := tx.Table(tableStrangers)
-	_, known, err := strangers.Get(string(e.From.ID))
+	known, err := tableStrangers.Has(tx, string(e.From.ID))
 	if err != nil || known {
 		return err
 	}
 	n := 0
-	if err := strangers.Scan("", func(string, []byte) error { n++; return nil }); err != nil || n >= mostStrangers {
+	if err := tableStrangers.Table(tx).Scan("", func(string, []byte) error { n++; return nil }); err != nil || n >= mostStrangers {
 		return err
 	}
-	data, err := json.Marshal(stranger{At: e.at().UTC()})
-	if err == nil {
-		err = strangers.Put(string(e.From.ID), data)
-	}
-	if err != nil {
+	if err := tableStrangers.Put(tx, string(e.From.ID), stranger{At: e.at().UTC()}); err != nil {
 		return err
 	}
 	asked, err := tryOnce(tx, strangerAskedBy, "", mostRequests, e.at())
@@ -178,16 +154,13 @@ func (h *Hub) strangerDecided(tx memory.Tx, q request) (string, error) {
 	id := string(q.Of.ID)
 	line := agent.AuditLine{At: q.Decided, Did: agent.DidIgnore, By: q.By, About: id, Card: q.ID}
 	if q.Decision != agent.Approve {
-		data, err := json.Marshal(stranger{At: q.Decided, Ignored: true})
-		if err == nil {
-			err = tx.Table(tableStrangers).Put(id, data)
-		}
+		err := tableStrangers.Put(tx, id, stranger{At: q.Decided, Ignored: true})
 		return fmt.Sprintf("%s is ignored.", id), errors.Join(err, agent.Record(tx, line))
 	}
 	line.Did = agent.DidAllow
 	home := q.Of.ID.Home()
 	err := errors.Join(
-		putGrant(tx, Grant{q.Of.ID, q.Of.Name, q.By, q.Decided}), tx.Table(tableStrangers).Delete(id), agent.Record(tx, line),
+		tableGrants.Put(tx, id, Grant{q.Of.ID, q.Of.Name, q.By, q.Decided}), tableStrangers.Delete(tx, id), agent.Record(tx, line),
 		agent.Send(tx, agent.Reply{Kind: agent.Notice, Address: home, Session: home, Text: "You are let in now. Say again what you wanted; " + h.word(home, "help") + " tells what I take."}),
 	)
 	return fmt.Sprintf("%s is let in. %s ends that, and %s lists who is.", id, h.word(q.Stands[0], "access revoke "+id), h.word(q.Stands[0], "access")), err
@@ -222,11 +195,7 @@ func (h *Hub) letIn(tx memory.Tx, e Event) (string, error) {
 	for _, g := range grants {
 		lines = append(lines, fmt.Sprintf("%s, let in by %s %s", named(agent.Person{ID: g.Person, Name: g.Name}), g.By, localTime(g.At, zoneOf(e.From))))
 	}
-	err = tx.Table(tableStrangers).Scan("", func(id string, data []byte) error {
-		var s stranger
-		if err := json.Unmarshal(data, &s); err != nil {
-			return fmt.Errorf("read what is known of %s: %w", id, err)
-		}
+	err = tableStrangers.Scan(tx, "", func(id string, s stranger) error {
 		word := "not let in"
 		if s.Ignored {
 			word = "ignored"
@@ -242,18 +211,18 @@ func (h *Hub) revokeAccess(tx memory.Tx, e Event, id string) (agent.Kind, string
 	if len(id) > memory.MaxID {
 		return agent.Fault, "There is nobody of that id.", nil
 	}
-	_, granted, err := tx.Table(tableGrants).Get(id)
+	granted, err := tableGrants.Has(tx, id)
 	if err != nil {
 		return "", "", err
 	}
-	_, met, err := tx.Table(tableStrangers).Get(id)
+	met, err := tableStrangers.Has(tx, id)
 	switch {
 	case err != nil:
 		return "", "", err
 	case !granted && !met:
 		return agent.Fault, fmt.Sprintf("No card has let %s in. Whom the config lets in, it alone can shut out.", id), nil
 	}
-	err = errors.Join(tx.Table(tableGrants).Delete(id), tx.Table(tableStrangers).Delete(id))
+	err = errors.Join(tableGrants.Delete(tx, id), tableStrangers.Delete(tx, id))
 	if !granted {
 		return agent.Notice, fmt.Sprintf("%s may ask again.", id), err
 	}
@@ -263,10 +232,5 @@ func (h *Hub) revokeAccess(tx memory.Tx, e Event, id string) (agent.Kind, string
 
 // sweepStrangers forgets who spoke to the bot long ago.
 func sweepStrangers(tx memory.Tx, before time.Time) error {
-	_, err := removeRows(tx.Table(tableStrangers), func(_ string, data []byte) bool {
-		var s stranger
-		err := json.Unmarshal(data, &s)
-		return err != nil || s.At.Before(before)
-	})
-	return err
+	return tableStrangers.Sweep(tx, func(s stranger) bool { return s.At.Before(before) })
 }

@@ -8,7 +8,7 @@
 //   - the outbox holds what was said and not yet delivered;
 //   - seen remembers the keys of what was received, so that a repeat is known;
 //   - due is the one index of all that shall happen later, ordered by instant;
-//   - tables hold small rows that index or sum up the rest.
+//   - tables hold small rows that index or sum up the rest; [Rows] is one whose rows are values of one type.
 //
 // Start with [Store] and [Tx]. Package bolt is the store of one machine; package memorytest has the suite that
 // every store passes and a store that fails on demand.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,6 +9,9 @@ import (
 	"nudge/bot"
 	"nudge/memory"
 )
+
+// tableKept has the lines that are put aside, by conversation and parcel.
+const tableKept memory.Rows[line] = bot.TableKept
 
 // mostKept is how many lines of one conversation are kept; older ones go first.
 const mostKept = 50
@@ -27,15 +29,10 @@ func (s *Server) keep(ctx context.Context, c *conversation, d bot.Delivery) erro
 	l := lineOf(d.Reply, d.Key)
 	at := time.Now().UTC()
 	l.At = &at
-	data, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("encode a %s to keep it for %s: %w", d.Kind, c.address, err)
-	}
 	c.kept = true
-	err = s.Store.Update(ctx, func(tx memory.Tx) error {
-		table := tx.Table(bot.TableKept)
+	err := s.Store.Update(ctx, func(tx memory.Tx) error {
 		var keys []string
-		err := table.Scan(keptPrefix(c.address), func(key string, _ []byte) error {
+		err := tableKept.Table(tx).Scan(keptPrefix(c.address), func(key string, _ []byte) error {
 			keys = append(keys, key)
 			return nil
 		})
@@ -43,13 +40,13 @@ func (s *Server) keep(ctx context.Context, c *conversation, d bot.Delivery) erro
 			return err
 		}
 		for len(keys) >= mostKept {
-			if err := table.Delete(keys[0]); err != nil {
+			if err := tableKept.Delete(tx, keys[0]); err != nil {
 				return err
 			}
 			keys = keys[1:]
 		}
 		// Parcels are numbered, so the longer name is the later one.
-		return table.Put(fmt.Sprintf("%s%03d %s", keptPrefix(c.address), len(d.Key), d.Key), data)
+		return tableKept.Put(tx, fmt.Sprintf("%s%03d %s", keptPrefix(c.address), len(d.Key), d.Key), l)
 	})
 	if err != nil {
 		return fmt.Errorf("keep a %s for %s: %w", d.Kind, c.address, err)
@@ -59,16 +56,7 @@ func (s *Server) keep(ctx context.Context, c *conversation, d bot.Delivery) erro
 
 // keptLines are those put aside for a conversation, oldest first.
 func keptLines(tx memory.Tx, address string) ([]line, error) {
-	var lines []line
-	err := tx.Table(bot.TableKept).Scan(keptPrefix(address), func(key string, data []byte) error {
-		var l line
-		if err := json.Unmarshal(data, &l); err != nil {
-			return fmt.Errorf("read the kept line %s: %w", key, err)
-		}
-		lines = append(lines, l)
-		return nil
-	})
-	return lines, err
+	return tableKept.All(tx, keptPrefix(address))
 }
 
 // forgetKept drops what was put aside: its person has been at the page since. The caller holds the gate.
@@ -77,17 +65,7 @@ func (s *Server) forgetKept(ctx context.Context, c *conversation) {
 		return
 	}
 	err := s.Store.Update(ctx, func(tx memory.Tx) error {
-		var keys []string
-		table := tx.Table(bot.TableKept)
-		err := table.Scan(keptPrefix(c.address), func(key string, _ []byte) error {
-			keys = append(keys, key)
-			return nil
-		})
-		for _, key := range keys {
-			if err == nil {
-				err = table.Delete(key)
-			}
-		}
+		_, err := memory.RemoveRows(tableKept.Table(tx), keptPrefix(c.address), nil)
 		return err
 	})
 	if err != nil {

@@ -31,11 +31,7 @@ func List(tx memory.Tx, v View) ([]Note, error) {
 		return nil, err
 	}
 	var notes []Note
-	err := tx.Table(tableNote).Scan(key(v.Person, ""), func(name string, row []byte) error {
-		var n Note
-		if err := json.Unmarshal(row, &n); err != nil {
-			return fmt.Errorf("read note %s: %w", name[len(v.Person)+1:], err)
-		}
+	err := tableNote.Scan(tx, key(v.Person, ""), func(_ string, n Note) error {
 		if v.shows(n.Scope) {
 			notes = append(notes, n)
 		}
@@ -65,14 +61,14 @@ func (d *Diary) Forget(tx memory.Tx, person string) (Forgotten, error) {
 		}
 		return nil
 	})
-	for _, table := range []string{tableNote, tableTrait, tableName} {
+	for _, table := range []string{string(tableNote), tableTrait, tableName} {
 		if err != nil {
 			break
 		}
-		var removed int
-		removed, err = removeRows(tx.Table(table), key(person, ""))
-		if table == tableNote {
-			gone.Notes = removed
+		var removed []string
+		removed, err = memory.RemoveRows(tx.Table(table), key(person, ""), nil)
+		if table == string(tableNote) {
+			gone.Notes = len(removed)
 		}
 	}
 	if err == nil {
@@ -83,20 +79,6 @@ func (d *Diary) Forget(tx memory.Tx, person string) (Forgotten, error) {
 	}
 	d.shelf.drop(person)
 	return gone, nil
-}
-
-func removeRows(table memory.Table, prefix string) (removed int, err error) {
-	var names []string
-	err = table.Scan(prefix, func(name string, _ []byte) error {
-		names = append(names, name)
-		return nil
-	})
-	for _, name := range names {
-		if err == nil {
-			err = table.Delete(name)
-		}
-	}
-	return len(names), err
 }
 
 // Move gives all notes of a person to another, within a transaction, and returns how many those were. Which of two notes
@@ -127,7 +109,7 @@ func (d *Diary) Move(tx memory.Tx, from, to string) (moved int, err error) {
 // Check looks whether what the tables of the diary say agrees, and calls report with each problem: one line that says what
 // is wrong and what to do.
 func Check(tx memory.Tx, report func(problem string)) error {
-	err := tx.Table(tableNote).Scan("", func(name string, row []byte) error {
+	err := tableNote.Table(tx).Scan("", func(name string, row []byte) error {
 		person, id, _ := strings.Cut(name, "\x00")
 		var n Note
 		if err := json.Unmarshal(row, &n); err != nil {
@@ -152,7 +134,7 @@ func Check(tx memory.Tx, report func(problem string)) error {
 		return err
 	}
 	return tx.Table(tableTrait).Scan("", func(name string, _ []byte) error {
-		_, there, err := tx.Table(tableNote).Get(name)
+		there, err := tableNote.Has(tx, name)
 		if person, id, _ := strings.Cut(name, "\x00"); err == nil && !there {
 			report(fmt.Sprintf("note %s of %s is gone and what it was found by is not; forget the diary of that person", id, person))
 		}

@@ -3,9 +3,7 @@ package diary
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 
@@ -15,10 +13,10 @@ import (
 // The tables of the diary. Names of their rows begin with the person and a zero byte, so that of two persons' rows none can
 // be taken for the other's.
 const (
-	tableNote  = "note"       // person, id → Note
-	tableTrait = "note_trait" // person, id → what it is found by; see [trait]
-	tableName  = "note_name"  // person, scope, a digest of the text → id; or of the subject → ids, the one written last at the end
-	tableStamp = "note_stamp" // person → stamp
+	tableNote  memory.Rows[Note] = "note"       // by person and id
+	tableTrait                   = "note_trait" // person, id → what it is found by; see [trait]
+	tableName                    = "note_name"  // person, scope, a digest of the text → id; or of the subject → ids, the one written last at the end
+	tableStamp                   = "note_stamp" // person → stamp
 )
 
 const stampSize = 16
@@ -148,14 +146,7 @@ func (r *rowReader) number() int {
 
 // load reads one note.
 func load(tx memory.Tx, person, id string) (n Note, found bool, err error) {
-	row, found, err := tx.Table(tableNote).Get(key(person, id))
-	if err != nil || !found {
-		return n, false, err
-	}
-	if err := json.Unmarshal(row, &n); err != nil {
-		return n, false, fmt.Errorf("read note %s: %w", id, err)
-	}
-	return n, true, nil
+	return tableNote.Get(tx, key(person, id))
 }
 
 // loadTrait reads what a note is found by; one that is missing or damaged is made of the note.
@@ -179,11 +170,7 @@ func (n Note) trait() trait {
 
 // save writes a note and what it is found by.
 func save(tx memory.Tx, person string, n Note, t trait) error {
-	row, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	if err := tx.Table(tableNote).Put(key(person, n.ID), row); err != nil {
+	if err := tableNote.Put(tx, key(person, n.ID), n); err != nil {
 		return err
 	}
 	t.scope, t.older = n.Scope, n.Newer != ""

@@ -294,7 +294,7 @@ func (d *Diary) Delete(tx memory.Tx, v View, id string) (Note, error) {
 		return Note{}, err
 	}
 	w := writing{tx: tx, person: v.Person, note: n}
-	for _, table := range []string{tableNote, tableTrait} {
+	for _, table := range []string{string(tableNote), tableTrait} {
 		if err := tx.Table(table).Delete(key(v.Person, n.ID)); err != nil {
 			return Note{}, err
 		}
@@ -319,7 +319,7 @@ func (d *Diary) Delete(tx memory.Tx, v View, id string) (Note, error) {
 func (d *Diary) changed(tx memory.Tx, person string) error {
 	d.shelf.drop(person)
 	left := false
-	err := tx.Table(tableNote).Scan(key(person, ""), func(string, []byte) error {
+	err := tableNote.Table(tx).Scan(key(person, ""), func(string, []byte) error {
 		left = true
 		return memory.ErrStop
 	})

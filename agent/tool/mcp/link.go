@@ -305,7 +305,7 @@ func (l *link) readPins(ctx context.Context) error {
 	err := l.all.Store.View(ctx, func(tx memory.Tx) error {
 		clear(pins)
 		for _, name := range l.Tools {
-			p, found, err := getPin(tx, l.Name, name)
+			p, found, err := tablePins.Get(tx, pinKey(l.Name, name))
 			if err != nil {
 				return err
 			}

@@ -19,8 +19,8 @@ const (
 	maxSchema      = 16 << 10 // bytes
 )
 
-// tablePins keeps how tools describe themselves: server and tool → pin.
-const tablePins = "mcp"
+// tablePins keeps how tools describe themselves, by server and tool.
+const tablePins memory.Rows[pin] = "mcp"
 
 func pinKey(server, tool string) string { return server + " " + tool }
 
@@ -83,28 +83,9 @@ func claims(a *mcp.ToolAnnotations) string {
 	return strings.Join(parts, ", ")
 }
 
-func getPin(tx memory.Tx, server, tool string) (p pin, found bool, err error) {
-	data, found, err := tx.Table(tablePins).Get(pinKey(server, tool))
-	if err != nil || !found {
-		return p, false, err
-	}
-	if err := json.Unmarshal(data, &p); err != nil {
-		return p, false, fmt.Errorf("read how the tool %s of %s describes itself: %w", tool, server, err)
-	}
-	return p, true, nil
-}
-
-func putPin(tx memory.Tx, server, tool string, p pin) error {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("keep how the tool %s of %s describes itself: %w", tool, server, err)
-	}
-	return tx.Table(tablePins).Put(pinKey(server, tool), data)
-}
-
 // see takes up how a tool describes itself now. fresh says that it is another way than was known before.
 func see(tx memory.Tx, server, tool string, now look) (p pin, fresh bool, err error) {
-	p, found, err := getPin(tx, server, tool)
+	p, found, err := tablePins.Get(tx, pinKey(server, tool))
 	if err != nil {
 		return p, false, err
 	}
@@ -121,7 +102,7 @@ func see(tx memory.Tx, server, tool string, now look) (p pin, fresh bool, err er
 	default:
 		p.Anew, fresh = &now, true
 	}
-	return p, fresh, putPin(tx, server, tool, p)
+	return p, fresh, tablePins.Put(tx, pinKey(server, tool), p)
 }
 
 // Change is a tool that describes itself anew.
@@ -147,14 +128,14 @@ func Changes(tx memory.Tx, server string) ([]Change, error) {
 // returns how many those are.
 func Agree(tx memory.Tx, server string, shown []Change) (agreed int, err error) {
 	for _, c := range shown {
-		p, found, err := getPin(tx, server, c.Tool)
+		p, found, err := tablePins.Get(tx, pinKey(server, c.Tool))
 		if err != nil {
 			return agreed, err
 		}
 		if !found || p.Anew == nil || p.Anew.digest() != c.digest {
 			continue
 		}
-		if err := putPin(tx, server, c.Tool, pin{look: *p.Anew, Digest: c.digest}); err != nil {
+		if err := tablePins.Put(tx, pinKey(server, c.Tool), pin{look: *p.Anew, Digest: c.digest}); err != nil {
 			return agreed, err
 		}
 		agreed++
@@ -164,14 +145,7 @@ func Agree(tx memory.Tx, server string, shown []Change) (agreed int, err error) 
 
 func eachPin(tx memory.Tx, server string, fn func(tool string, p pin) error) error {
 	prefix := pinKey(server, "")
-	return tx.Table(tablePins).Scan(prefix, func(key string, data []byte) error {
-		var p pin
-		tool := strings.TrimPrefix(key, prefix)
-		if err := json.Unmarshal(data, &p); err != nil {
-			return fmt.Errorf("read how the tool %s of %s describes itself: %w", tool, server, err)
-		}
-		return fn(tool, p)
-	})
+	return tablePins.Scan(tx, prefix, func(key string, p pin) error { return fn(strings.TrimPrefix(key, prefix), p) })
 }
 
 // text is all that a tool says, for people.

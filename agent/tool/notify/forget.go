@@ -49,18 +49,10 @@ func forgetHeartbeat(tx memory.Tx, person agent.PersonID, heartbeat string) erro
 
 // Forget removes what is known of what a person was told, who is named as schedule.PersonOf has them.
 func Forget(tx memory.Tx, person string) (removed int, err error) {
-	var rows []string
-	err = tx.Table(table).Scan("", func(row string, _ []byte) error {
+	rows, err := memory.RemoveRows(tableTold.Table(tx), "", func(row string, _ []byte) (bool, error) {
 		var name []string
-		if err := json.Unmarshal([]byte(row), &name); err == nil && len(name) > 0 && name[0] == person {
-			rows = append(rows, row)
-		}
-		return nil
+		err := json.Unmarshal([]byte(row), &name)
+		return err == nil && len(name) > 0 && name[0] == person, nil
 	})
-	for _, row := range rows {
-		if err == nil {
-			err = tx.Table(table).Delete(row)
-		}
-	}
 	return len(rows), err
 }

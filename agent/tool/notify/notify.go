@@ -21,8 +21,8 @@ import (
 	"nudge/schedule"
 )
 
-// table keeps what was told last, by person, heartbeat and key.
-const table = "told"
+// tableTold keeps what was told last, by person, heartbeat and key.
+const tableTold memory.Rows[told] = "told"
 
 // told is its row.
 type told struct {
@@ -164,7 +164,7 @@ func (t *telling) repeats(tx memory.Tx) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	last, found, err := read(tx, row)
+	last, found, err := tableTold.Get(tx, row)
 	return found && last.Episode == t.wake.Episode, err
 }
 
@@ -233,23 +233,10 @@ func rowKey(tx memory.Tx, account agent.PersonID, heartbeat, key string) (string
 	return string(name), err
 }
 
-func read(tx memory.Tx, row string) (told, bool, error) {
-	var last told
-	data, found, err := tx.Table(table).Get(row)
-	if err != nil || !found {
-		return last, false, err
-	}
-	return last, true, json.Unmarshal(data, &last)
-}
-
 func noteTold(tx memory.Tx, account agent.PersonID, heartbeat, key string, t told) error {
 	row, err := rowKey(tx, account, heartbeat, key)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	return tx.Table(table).Put(row, data)
+	return tableTold.Put(tx, row, t)
 }
