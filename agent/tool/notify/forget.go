@@ -34,16 +34,7 @@ func forgetHeartbeat(tx memory.Tx, person agent.PersonID, heartbeat string) erro
 	if err != nil {
 		return err
 	}
-	var rows []string
-	err = tx.Table(table).Scan(strings.TrimSuffix(one, `""]`), func(row string, _ []byte) error {
-		rows = append(rows, row)
-		return nil
-	})
-	for _, row := range rows {
-		if err == nil {
-			err = tx.Table(table).Delete(row)
-		}
-	}
+	_, err = memory.RemoveRows(tableTold.Table(tx), strings.TrimSuffix(one, `""]`), nil)
 	return err
 }
 
