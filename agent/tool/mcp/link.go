@@ -62,6 +62,7 @@ func (l *link) run(ctx context.Context) {
 			wait = l.all.times.first
 		}
 		l.lost(err)
+		l.once.Do(func() { close(l.asked) }) // now it is known why it could not be
 		level := slog.LevelWarn
 		if said == err.Error() {
 			level = slog.LevelDebug
@@ -79,7 +80,6 @@ func (l *link) run(ctx context.Context) {
 func (l *link) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer l.once.Do(func() { close(l.asked) })
 	session, end, err := l.connect(ctx, cancel)
 	defer end()
 	if err != nil {
