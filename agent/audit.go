@@ -33,9 +33,11 @@ type AuditLine struct {
 	Rule     string    `json:"rule,omitempty"`      // that was saved with it, or let the call run
 	EditedTo string    `json:"edited_to,omitempty"` // the digest of the call as it was edited
 
-	// What was seen and said. Both are gone with the session or the person.
+	// What was seen and said. All of it is gone with the session or the person.
 	Shown  json.RawMessage `json:"shown,omitempty"`  // the arguments on the card
 	Edited json.RawMessage `json:"edited,omitempty"` // and as they were edited
+	Open   []Opening       `json:"open,omitempty"`   // what the rule leaves open that was saved with it
+	Left   json.RawMessage `json:"left,omitempty"`   // what a rule leaves open, as the call had it that it let run
 	Text   string          `json:"text,omitempty"`   // the reason, or the answer
 }
 
@@ -130,11 +132,15 @@ func auditOf(tx memory.Tx, session string) ([]AuditLine, error) {
 		case *decidedEntry:
 			if i, found := cards[e.Card]; found && lines[i].Did == DidAsk {
 				l := &lines[i]
-				l.At, l.Did, l.By, l.Text, l.Edited, l.EditedTo, l.Rule = at.UTC(), string(e.Verdict), e.By, e.Text, e.Arguments, e.Digest, e.Rule
+				l.At, l.Did, l.By, l.Text, l.Edited, l.EditedTo, l.Rule, l.Open = at.UTC(), string(e.Verdict), e.By, e.Text, e.Arguments, e.Digest, e.Rule, e.Open
 			}
 		case *toolCallEntry:
 			if e.Rule != "" {
-				lines = append(lines, AuditLine{At: at.UTC(), Did: DidRule, By: e.RuleOf, Session: session, Turn: e.Turn, Tool: e.Tool, Rule: e.Rule})
+				l := AuditLine{At: at.UTC(), Did: DidRule, By: e.RuleOf, Session: session, Turn: e.Turn, Tool: e.Tool, Rule: e.Rule}
+				if e.Left != "" {
+					l.Left = anyJSON(e.Left)
+				}
+				lines = append(lines, l)
 			}
 		}
 	}, kindApproval, kindQuestion, kindDecided, kindAnswered, kindToolCall)
@@ -148,7 +154,7 @@ func auditOf(tx memory.Tx, session string) ([]AuditLine, error) {
 
 // wordless is a line without anything that was seen or said.
 func (l AuditLine) wordless() AuditLine {
-	l.Shown, l.Edited, l.Text = nil, nil, ""
+	l.Shown, l.Edited, l.Open, l.Left, l.Text = nil, nil, nil, nil, ""
 	return l
 }
 

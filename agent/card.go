@@ -56,7 +56,7 @@ func (a *actor) show(k cardEntry, tool *Tool, in Invocation) error {
 	reply := Reply{
 		Kind: Approval, Session: a.session, Turn: k.Turn, Run: k.Run, ID: k.Card, Address: k.Address,
 		Tool: k.Tool, Arguments: k.Arguments, MayDecide: a.deciders(k), Expires: &k.Expires,
-		Parked: k.Parked, Always: k.always(), Why: k.Why,
+		Parked: k.Parked, Always: k.always(), Open: k.Open, Why: k.Why,
 	}
 	if tool.Card != nil {
 		reply.Text = tool.Card(in)

@@ -46,10 +46,18 @@ type askedCard struct {
 	cardEntry
 	session string
 	verdict Verdict
-	done    bool // of a parked call: it has its result
+	left    []Opening // by the rule that was saved
+	done    bool      // of a parked call: it has its result
 }
 
 func (k askedCard) owed() bool { return k.Parked && k.verdict == Approve && !k.done }
+
+// saved reports whether the decision about a card has saved a rule just so, in the row of a key.
+func (k askedCard) saved(rule Rule, key string) bool {
+	digest, bound, err := k.saves(k.left)
+	return err == nil && k.verdict == Always && k.session == rule.Session && k.Asked == rule.Person && ruleKey(k.Asked, digest) == key &&
+		k.Until.Equal(rule.Until) && k.Tool == rule.Tool && string(bound) == string(rule.Arguments) && slices.Equal(k.left, rule.Open) && covers(k.Open, k.left)
+}
 
 const restoreAdvice = "restore a backup, or go on without"
 
@@ -176,7 +184,7 @@ func (j *journalCheck) decided(e *decidedEntry) {
 		j.problem("card %s is decided a second time; the first decision counts", e.Card)
 		return
 	}
-	k.verdict = e.Verdict
+	k.verdict, k.left = e.Verdict, e.Open
 	j.cards[e.Card] = k
 	if k.Resumes && e.Verdict == Approve {
 		j.turn = k.Turn
@@ -409,8 +417,8 @@ func (c *checking) rules() error {
 			return nil
 		}
 		k, found := c.cards[rule.Card]
-		if !found || k.verdict != Always || k.session != rule.Session || ruleKey(k.Asked, k.Rule) != key || !k.Until.Equal(rule.Until) || string(k.Arguments) != string(rule.Arguments) {
-			c.problem("rule %s of %s allows %s, which no decision has saved so; revoke it in chat with approvals revoke %s", rule.ID, rule.Person, rule.Tool, rule.ID)
+		if !found || !k.saved(rule, key) {
+			c.problem("rule %s of %s allows %s, which no decision has saved so; revoke it in chat with approvals revoke %s", rule.ID, rule.Person, rule.Text(), rule.ID)
 		}
 		_, found, err = times.Get(ruleTimeRow(key, rule.Until))
 		if err == nil && !found {

@@ -101,7 +101,7 @@ func (a *actor) closeBy(l letter, k *card, d decidedEntry) error {
 // mark is what the places where a card stands are told of its decision.
 func (d decidedEntry) mark() Reply {
 	r := Reply{
-		Kind: DecidedMark, Turn: d.Turn, ID: d.Card, Tool: d.Tool, Decision: d.Verdict, By: string(d.By), Text: d.Text, Arguments: d.Arguments, Rule: d.Rule,
+		Kind: DecidedMark, Turn: d.Turn, ID: d.Card, Tool: d.Tool, Decision: d.Verdict, By: string(d.By), Text: d.Text, Arguments: d.Arguments, Rule: d.Rule, Open: d.Open,
 	}
 	if d.Rule != "" {
 		r.Always = &d.Until
@@ -302,7 +302,7 @@ func (k *card) outcome(zone string) string {
 	case Edit:
 		return fmt.Sprintf("It was already approved by %s%s, with other arguments.", nameOf(k.by), at)
 	case Always:
-		return fmt.Sprintf("It was already approved by %s%s, and allowed from then on.", nameOf(k.by), at)
+		return fmt.Sprintf("It was already approved by %s%s, and allowed from then on%s.", nameOf(k.by), at, withOpen(k.left))
 	case Deny:
 		return fmt.Sprintf("It was already denied by %s%s.", nameOf(k.by), at)
 	case AnswerIt:

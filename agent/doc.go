@@ -6,8 +6,8 @@
 // and runs the turn that it begins step by step (run.go): mail, limits, the model, then the calls that the model asked
 // for (batch.go). Whatever must wait for a person ends the run; the person's decision comes as mail and begins the next.
 // Who is asked about a call is in policy.go, the card that asks them in card.go, and what their decision does in decision.go; what
-// a person has allowed from then on are rules (rule.go). What text of strangers does to a turn is in taint.go, and which addresses
-// a person gave in address.go.
+// a person has allowed from then on are rules (rule.go), which may leave arguments open (opening.go). What text of strangers
+// does to a turn is in taint.go, and which addresses a person gave in address.go.
 // Who decided what is read from the journals as well (audit.go); a person who is forgotten goes out of all of them (forget.go).
 // What is remembered of a person is read with the words that begin a turn (notes.go).
 // Of files that people attach only the names are journaled (file.go); what they hold is got when it is read (content.go).

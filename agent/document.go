@@ -43,7 +43,7 @@ func (p PersonExport) Markdown(zone *time.Location) string {
 	}
 	for _, r := range p.Rules {
 		d.printf("\n**%s** %s, saved %s with card %s, until %s\n", r.ID, r.Tool, d.at(r.Saved), r.Card, d.at(r.Until))
-		d.fenced(string(r.Arguments))
+		d.fenced(string(r.Arguments) + withOpen(r.Open))
 	}
 	return d.String()
 }
@@ -113,6 +113,7 @@ func (d *document) line(l ExportedLine) {
 	if len(l.Arguments) > 0 {
 		d.fenced(string(l.Arguments))
 	}
+	d.open(l.Open)
 	if l.Evidence != "" {
 		d.fenced(l.Evidence)
 	}
@@ -141,8 +142,16 @@ func (d *document) card(k ExportedCard) {
 			d.fenced(string(arguments))
 		}
 	}
+	d.open(k.Open)
 	if k.Text != "" {
 		d.quoted(k.Text)
+	}
+}
+
+// open says what the rule leaves open that was saved with a decision.
+func (d *document) open(open []Opening) {
+	if len(open) > 0 {
+		d.fenced("allowed from then on with " + OpenText(open))
 	}
 }
 

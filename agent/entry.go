@@ -156,6 +156,7 @@ type toolCallEntry struct {
 	Arguments string   `json:"arguments,omitempty"`
 	Rule      string   `json:"rule,omitempty"` // the rule by which nobody was asked
 	RuleOf    PersonID `json:"rule_of,omitempty"`
+	Left      string   `json:"left,omitempty"` // the arguments that the rule leaves open, as they ran; an object
 }
 
 type progressEntry struct {
@@ -213,6 +214,8 @@ type cardEntry struct {
 	Why       string          `json:"why,omitempty"`   // it is asked about, where its policy alone would not ask
 	Rule      string          `json:"rule,omitempty"`  // stands for the call whenever it is made; "" where no rule can be saved
 	Until     time.Time       `json:"until,omitzero"`  // when that rule would end
+	Open      []Opening       `json:"open,omitempty"`  // what that rule may leave open
+	Frame     string          `json:"frame,omitempty"` // stands for the call without its arguments, where it may leave some open
 }
 
 type decidedEntry struct {
@@ -232,6 +235,7 @@ type decidedEntry struct {
 	Resumes   bool            `json:"resumes,omitempty"`
 	Owed      []receipt       `json:"owed,omitempty"` // for an answer in plain words
 	Rule      string          `json:"rule,omitempty"` // the id of the rule that was saved
+	Open      []Opening       `json:"open,omitempty"` // what it leaves open
 	Until     time.Time       `json:"until,omitzero"` // when it ends
 }
 

@@ -112,7 +112,7 @@ func eventOf(e entry) (Event, bool) {
 		}
 		event := Event{Kind: e.kind(), Turn: e.Turn, Run: e.Run, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: string(e.By)}
 		if e.Rule != "" {
-			event.Reason = fmt.Sprintf("rule %s until %s", e.Rule, e.Until.Format(time.RFC3339))
+			event.Reason = fmt.Sprintf("rule %s until %s%s", e.Rule, e.Until.Format(time.RFC3339), withOpen(e.Open))
 		}
 		return event, true
 	case *steerEntry:

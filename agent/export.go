@@ -47,6 +47,7 @@ type ExportedLine struct {
 	Card      string          `json:"card,omitempty"`
 	Expires   time.Time       `json:"expires,omitzero"`
 	Decision  Verdict         `json:"decision,omitempty"`
+	Open      []Opening       `json:"open,omitempty"`   // what the rule leaves open that was saved with the decision
 	Reason    StopReason      `json:"reason,omitempty"` // why a turn ended
 }
 
@@ -106,6 +107,7 @@ type ExportedCard struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // as they were asked
 	Edited    json.RawMessage `json:"edited,omitempty"`    // as they were approved
 	Decision  Verdict         `json:"decision,omitempty"`  // "" while it waits
+	Open      []Opening       `json:"open,omitempty"`      // what the rule leaves open that was saved with it
 	By        PersonID        `json:"by,omitempty"`
 	Decided   time.Time       `json:"decided,omitzero"`
 	Text      string          `json:"text,omitempty"` // the reason, or the answer
@@ -221,7 +223,7 @@ func exportedLines(e entry) []ExportedLine {
 		return []ExportedLine{{Kind: ExportAsked, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Arguments: e.Arguments, Expires: e.Expires, Text: e.Why}}
 	case *decidedEntry:
 		return []ExportedLine{{
-			Kind: ExportDecided, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: e.By, Text: cmp.Or(e.Text, e.Diff), Arguments: e.Arguments,
+			Kind: ExportDecided, Turn: e.Turn, Tool: e.Tool, Call: e.Call, Card: e.Card, Decision: e.Verdict, By: e.By, Text: cmp.Or(e.Text, e.Diff), Arguments: e.Arguments, Open: e.Open,
 		}}
 	case *compactedEntry:
 		if e.Change.Left.Summary == "" {
@@ -485,7 +487,7 @@ func (x *exporting) cards(session string) error {
 			}
 		case *decidedEntry:
 			if k := cards[e.Card]; k != nil && k.Decision == "" {
-				k.Decision, k.By, k.Decided, k.Text, k.Edited = e.Verdict, e.By, at, e.Text, e.Arguments
+				k.Decision, k.By, k.Decided, k.Text, k.Edited, k.Open = e.Verdict, e.By, at, e.Text, e.Arguments, e.Open
 			}
 		}
 	}, kindApproval, kindQuestion, kindOffer, kindDecided, kindAnswered, kindOffered)

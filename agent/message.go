@@ -51,7 +51,7 @@ type Verdict string
 // The verdicts. Expire is a timer's; withdrawn is what becomes of cards when the person said something else instead.
 const (
 	Approve   Verdict = "approve"
-	Always    Verdict = "always" // approve, and let the same call run unasked from now on; see [Rule]
+	Always    Verdict = "always" // approve, and let the same call run unasked from now on, or such calls; see [Rule]
 	Deny      Verdict = "deny"
 	Edit      Verdict = "edit"
 	AnswerIt  Verdict = "answer"
@@ -65,6 +65,7 @@ type Decision struct {
 	Verdict   Verdict         `json:"verdict"`
 	Text      string          `json:"text,omitempty"`      // the reason, or the answer to a question
 	Arguments json.RawMessage `json:"arguments,omitempty"` // of an edit
+	Open      []string        `json:"open,omitempty"`      // of Always: the names of what is left open, of what the card offers
 }
 
 // Note is something that a session shall know of and that nobody said in it: what a heartbeat told its person, or what

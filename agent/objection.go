@@ -60,6 +60,10 @@ func (ag *Agent) Weigh(ctx context.Context, by Person, d Decision) (*Objection, 
 		return ag.weighEdit(w, in, by, d.Arguments), nil
 	case d.Verdict == Always && w.Reply.Always == nil:
 		return final("This can be approved once, and not always; nothing was decided."), nil
+	case d.Verdict == Always:
+		if _, fault := chosen(w.Reply.Open, d.Open); fault != "" {
+			return &Objection{Text: fault}, nil
+		}
 	}
 	return nil, nil
 }

@@ -74,6 +74,8 @@ type Reply struct {
 	// decided mark, as it was.
 	Always *time.Time `json:"always,omitempty"`
 	Rule   string     `json:"rule,omitempty"` // decided: the id of the rule that was saved
+	// Open is what such a rule leaves open: of an approval, what it may; of a decided mark, what it does.
+	Open []Opening `json:"open,omitempty"`
 
 	State string `json:"state,omitempty"` // steer
 	Step  int    `json:"step,omitempty"`  // steer

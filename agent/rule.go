@@ -15,9 +15,11 @@ import (
 )
 
 // A rule lets one exact call run without a card: the same tool with the same canonical arguments, for the one person who
-// said so on a card of that very call. It holds in their direct conversations, in turns that they began themselves, and only
-// where they would be the one to decide: a stricter policy, a heartbeat, a shared conversation and a tool that is asked about
-// each time ask as ever. What else the call depends on is part of it as well, so that a rule ends by itself when that changes.
+// said so on a card of that very call. Where they chose so, it lets the call run with other values of arguments that it leaves
+// open (opening.go), and is bound to all others. It holds in their direct conversations, in turns that they began themselves, and
+// only where they would be the one to decide: a stricter policy, a heartbeat, a shared conversation and a tool that is asked
+// about each time ask as ever. What else the call depends on is part of it as well, so that a rule ends by itself when that
+// changes.
 
 // RuleTime is for how long a rule holds, from when the card was asked with which it is saved.
 const RuleTime = 30 * 24 * time.Hour
@@ -26,7 +28,7 @@ const RuleTime = 30 * 24 * time.Hour
 const MaxRule = 4 << 10
 
 const (
-	tableRules     = "rule"         // person, digest of the call → Rule
+	tableRules     = "rule"         // person, what stands for its calls → Rule
 	tableRulesTime = "rule by time" // instant of its end, person, digest → nothing
 )
 
@@ -35,7 +37,8 @@ type Rule struct {
 	ID        string          `json:"id"`
 	Person    PersonID        `json:"person"`
 	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
+	Arguments json.RawMessage `json:"arguments"` // to which it is bound: without those that it leaves open
+	Open      []Opening       `json:"open,omitempty"`
 	Until     time.Time       `json:"until"`
 	Saved     time.Time       `json:"saved"`
 	Card      string          `json:"card"` // the decision with which it was saved
@@ -45,7 +48,12 @@ type Rule struct {
 // ruleSkew is how far a clock may have been set back since a rule was saved.
 const ruleSkew = time.Hour
 
-// holds reports whether a rule lets its call run at an instant. Before it was saved it does not: then the clock is wrong, or
+// Text says which calls a rule lets run, in one line.
+func (r Rule) Text() string {
+	return r.Tool + " " + string(r.Arguments) + withOpen(r.Open)
+}
+
+// holds reports whether a rule lets its calls run at an instant. Before it was saved it does not: then the clock is wrong, or
 // was when the rule got its end, which may be years from now.
 func (r Rule) holds(at time.Time) bool {
 	return !at.Before(r.Saved.Add(-ruleSkew)) && at.Before(r.Until)
@@ -93,6 +101,20 @@ func (a *actor) offersRule(k *cardEntry, tool *Tool, in Invocation) {
 		return
 	}
 	k.Rule, k.Until = a.lasting(tool, in), now().Add(RuleTime)
+	open, frame := a.openings(tool, in)
+	if k.Open = readable(open); len(k.Open) > 0 {
+		k.Frame = frame
+	}
+}
+
+// saves is what stands for the calls of the rule that a card saves when some arguments are left open, and to which arguments that
+// is bound.
+func (k cardEntry) saves(open []Opening) (digest string, bound json.RawMessage, err error) {
+	if len(open) == 0 {
+		return k.Rule, k.Arguments, nil
+	}
+	bound, _, err = parted(k.Arguments, open)
+	return openDigest(k.Frame, bound, open), bound, err
 }
 
 // ruleFor is the rule that lets a call run about which its person would be asked; nil when there is none.
@@ -106,12 +128,17 @@ func (a *actor) ruleFor(c *call) (*Rule, error) {
 		return nil, nil
 	}
 	key := ruleKey(t.person.ID, a.lasting(c.tool, in))
+	open, frame := a.openings(c.tool, in)
 	var rule *Rule
 	err := a.Store.View(context.Background(), func(tx memory.Tx) error {
 		rule = nil
 		found, there, err := ruleAt(tx, key)
-		if there && found.Person == t.person.ID && found.Tool == c.Name && string(found.Arguments) == string(c.arguments) && found.holds(now()) {
+		if there && found.lets(t.person.ID, c, c.arguments) && len(found.Open) == 0 {
 			rule = &found
+			return err
+		}
+		if err == nil && len(open) > 0 {
+			rule, err = openRuleFor(tx, t.person.ID, c, open, frame)
 		}
 		return err
 	})
@@ -119,6 +146,37 @@ func (a *actor) ruleFor(c *call) (*Rule, error) {
 		return nil, fmt.Errorf("look for a rule of %s about %s: %w", t.person.ID, c.Name, err)
 	}
 	return rule, nil
+}
+
+// lets reports whether a rule is one of a person's that holds now, for the tool of a call and with arguments that are bound.
+func (r Rule) lets(person PersonID, c *call, bound json.RawMessage) bool {
+	return r.Person == person && r.Tool == c.Name && string(r.Arguments) == string(bound) && r.holds(now())
+}
+
+// left are the arguments that a rule leaves open, as a call has them; nil where it leaves none open.
+func (r Rule) left(arguments json.RawMessage) (left json.RawMessage, err error) {
+	if len(r.Open) > 0 {
+		_, left, err = parted(arguments, r.Open)
+	}
+	return left, err
+}
+
+// openRuleFor is a rule of a person's that lets a call run since it leaves open what differs; nil when there is none. open is what
+// may be left open of the call, and frame stands for it besides its arguments. A rule that cannot be read lets nothing run.
+func openRuleFor(tx memory.Tx, person PersonID, c *call, open []Opening, frame string) (rule *Rule, err error) {
+	err = tx.Table(tableRules).Scan(ruleKey(person, openRule), func(key string, data []byte) error {
+		found, err := readRule(data)
+		if err != nil || len(found.Open) == 0 || !covers(open, found.Open) {
+			return nil
+		}
+		bound, _, err := parted(c.arguments, found.Open)
+		if err == nil && found.lets(person, c, bound) && ruleKey(person, openDigest(frame, bound, found.Open)) == key {
+			rule = &found
+			return memory.ErrStop
+		}
+		return nil
+	})
+	return rule, err
 }
 
 // free reports whether a call needs nobody's word: by its policy, or by a rule.
@@ -145,20 +203,27 @@ func (a *actor) ruleStands(c *call) error {
 	return nil
 }
 
-// always approves a call and saves the rule that its card offers, in one commit.
+// always approves a call and saves the rule that its card offers, which leaves open what the person chose of it, in one commit.
 func (a *actor) always(l letter, k *card) error {
+	open, fault := chosen(k.Open, l.Decision.Open)
 	switch {
 	case k.Rule == "":
 		return a.refuse(l, "This can be approved once, and not always; nothing was decided.")
 	case !l.At.Before(k.Until):
 		return a.refuse(l, "It is too late to allow this from now on; it can still be approved once. Nothing was decided.")
+	case fault != "":
+		return a.refuse(l, fault+" Nothing was decided.")
+	}
+	digest, bound, err := k.saves(open)
+	if err != nil {
+		return err
 	}
 	rule := Rule{
-		ID: newID(""), Person: k.Asked, Tool: k.Tool, Arguments: k.Arguments, Until: k.Until, Saved: now(), Card: k.Card, Session: a.session,
+		ID: newID(""), Person: k.Asked, Tool: k.Tool, Arguments: bound, Open: open, Until: k.Until, Saved: now(), Card: k.Card, Session: a.session,
 	}
-	key := ruleKey(k.Asked, k.Rule)
+	key := ruleKey(k.Asked, digest)
 	a.also(func(tx memory.Tx) error { return putRule(tx, key, rule) })
-	return a.closeBy(l, k, decidedEntry{Verdict: Always, Rule: rule.ID, Until: rule.Until})
+	return a.closeBy(l, k, decidedEntry{Verdict: Always, Rule: rule.ID, Open: open, Until: rule.Until})
 }
 
 func ruleAt(tx memory.Tx, key string) (rule Rule, found bool, err error) {
@@ -177,7 +242,7 @@ func readRule(data []byte) (rule Rule, err error) {
 	return rule, nil
 }
 
-// putRule saves a rule in the place of one about the same call.
+// putRule saves a rule in the place of one about the same calls.
 func putRule(tx memory.Tx, key string, rule Rule) error {
 	if err := removeRule(tx, key); err != nil {
 		return err

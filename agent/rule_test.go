@@ -460,13 +460,17 @@ func TestCheckKnowsRules(t *testing.T) {
 
 // TestACrashAroundAlways lets each commit of a decision fail: afterwards there is a rule if and only if it was decided.
 func TestACrashAroundAlways(t *testing.T) {
-	run := func(t *testing.T, n int, after bool) (w *agenttest.World, d *deeds, commits int) {
+	run := func(t *testing.T, left []string, n int, after bool) (w *agenttest.World, d *deeds, commits int) {
 		store := open(t)
 		faulty := memorytest.NewFaulty(store)
 		d = &deeds{}
+		tool := d.tool("delete", agent.Effectful, agent.PolicyAsk)
+		tool.Open = func(agent.Invocation) ([]agent.Opening, string) {
+			return []agent.Opening{{Name: "x", Within: "that is short"}}, ""
+		}
 		w = agenttest.Start(t, agent.Config{
 			Store: faulty, Model: &agenttest.Model{T: t, Script: asked}, Spec: agent.ModelSpec{MaxOutput: 1000},
-			Tools: []agent.Tool{d.tool("delete", agent.Effectful, agent.PolicyAsk)},
+			Tools: []agent.Tool{tool},
 		})
 		w.Outbox = store
 		w.Say(`delete {"x":"a"}`)
@@ -476,7 +480,7 @@ func TestACrashAroundAlways(t *testing.T) {
 			faulty.FailAt(before+n, after)
 		}
 		for range 3 {
-			_, err := w.Pass(agent.Message{Keys: []string{"click"}, Provenance: agent.Decided, Decision: &agent.Decision{Card: card.ID, Verdict: agent.Always}})
+			_, err := w.Pass(agent.Message{Keys: []string{"click"}, Provenance: agent.Decided, Decision: &agent.Decision{Card: card.ID, Verdict: agent.Always, Open: left}})
 			leaveUnknown(w)
 			select {
 			case <-faulty.Crashed():
@@ -493,17 +497,20 @@ func TestACrashAroundAlways(t *testing.T) {
 		}
 		return w, d, faulty.Count() - before
 	}
-	_, _, commits := run(t, 0, false)
-	if commits < 3 {
-		t.Fatalf("undisturbed there are %d commits", commits)
-	}
-	for n := 1; n <= commits; n++ {
-		for _, after := range []bool{false, true} {
-			w, d, _ := run(t, n, after)
-			consistent(t, w.Config.Store)
-			marks := slices.DeleteFunc(agenttest.Only(w.Said(), agent.DecidedMark), func(r agent.Reply) bool { return r.Decision != agent.Always })
-			if len(marks) != 1 || len(rulesOf(t, w.Config.Store, agenttest.Ann.ID)) != 1 || d.count("delete") > 1 {
-				t.Errorf("commit %d after %v: %d marks, %d rules, and it ran %d times", n, after, len(marks), len(rulesOf(t, w.Config.Store, agenttest.Ann.ID)), d.count("delete"))
+	for _, left := range [][]string{nil, {"x"}} {
+		_, _, commits := run(t, left, 0, false)
+		if commits < 3 {
+			t.Fatalf("undisturbed there are %d commits", commits)
+		}
+		for n := 1; n <= commits; n++ {
+			for _, after := range []bool{false, true} {
+				w, d, _ := run(t, left, n, after)
+				consistent(t, w.Config.Store)
+				marks := slices.DeleteFunc(agenttest.Only(w.Said(), agent.DecidedMark), func(r agent.Reply) bool { return r.Decision != agent.Always })
+				rules := rulesOf(t, w.Config.Store, agenttest.Ann.ID)
+				if len(marks) != 1 || len(rules) != 1 || len(rules[0].Open) != len(left) || d.count("delete") > 1 {
+					t.Errorf("%q open, commit %d after %v: %d marks, the rules %+v, and it ran %d times", left, n, after, len(marks), rules, d.count("delete"))
+				}
 			}
 		}
 	}

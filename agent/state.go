@@ -85,6 +85,7 @@ type card struct {
 	by      Person
 	at      time.Time
 	text    string
+	left    []Opening // by the rule that was saved
 	// Of a parked call, which runs after a decision and apart from its turn:
 	begun, done bool
 	effect      Effect
@@ -408,7 +409,7 @@ func (s *state) decided(e *decidedEntry, at time.Time) {
 	if s.turn != nil {
 		s.turn.restarts = 0
 	}
-	k.verdict, k.by, k.at, k.text = e.Verdict, Person{ID: e.By, Name: e.Name}, at, e.Text
+	k.verdict, k.by, k.at, k.text, k.left = e.Verdict, Person{ID: e.By, Name: e.Name}, at, e.Text, e.Open
 	if s.turn != nil {
 		s.turn.owed = append(s.turn.owed, e.Owed...)
 	}

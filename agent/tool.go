@@ -84,6 +84,10 @@ type Tool struct {
 	// Digest, if set, gives a text that stands for everything besides the arguments that the call depends on, such
 	// as the content of a file. An approval is bound to it.
 	Digest func(in Invocation) string
+	// Open, if set, says which arguments of a call a rule may leave open: those for which the operator has declared what values
+	// they have, whose present value is one of them, and on whose value nothing hangs for which Digest stands. depends is like
+	// Digest's text, and the same for calls that differ in nothing but the values of such arguments.
+	Open func(in Invocation) (open []Opening, depends string)
 }
 
 // Invocation is one call as a tool gets it.

@@ -106,7 +106,7 @@ func shownCard(e *cardEntry) Reply {
 		return shownUnknown(*e, "")
 	}
 	if !e.Question {
-		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires, Parked: e.Parked, Always: e.always(), Why: e.Why}
+		return Reply{Kind: Approval, Turn: e.Turn, Run: e.Run, ID: e.Card, Tool: e.Tool, Arguments: e.Arguments, Expires: &e.Expires, Parked: e.Parked, Always: e.always(), Open: e.Open, Why: e.Why}
 	}
 	r := Reply{Kind: Ask, Turn: e.Turn, Run: e.Run, ID: e.Card, Deadline: &e.Expires, Tainted: e.Origin.Outside != "" || len(e.Origin.Speakers) > 0}
 	var q questionArguments

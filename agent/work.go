@@ -98,6 +98,11 @@ func (a *actor) begin(works []*work) error {
 		}
 		if rule := w.call.rule; rule != nil {
 			calling.Rule, calling.RuleOf = rule.ID, rule.Person
+			left, err := rule.left(w.in.Arguments)
+			if err != nil {
+				return err
+			}
+			calling.Left = string(left)
 		}
 		if !json.Valid([]byte(w.call.Arguments)) || !strings.HasPrefix(strings.TrimSpace(w.call.Arguments), "{") {
 			calling.Arguments = string(w.call.arguments)

@@ -2,7 +2,7 @@
 //
 // A [Preset] is a program with its arguments, some of which may have places for parameters. A parameter's value
 // becomes part of one argument, is never split, and meets no shell. [New] makes the one tool run_command for all
-// presets; package process runs them.
+// presets; package process runs them. What the operator declared of a parameter's values is what a rule may leave open of it.
 package command
 
 import (

@@ -76,6 +76,7 @@ func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func
 		EffectOf: r.effect,
 		LabelsOf: r.labels,
 		Digest:   r.digest,
+		Open:     r.open,
 	}, nil
 }
 
@@ -197,28 +198,39 @@ func (r runner) digest(in agent.Invocation) string {
 	if err != nil {
 		return "none"
 	}
-	parts := []string{p.digest}
-	dir, err := r.dir(in.Person.ID)
+	prints, err := r.prints(in.Person.ID, argv)
 	if err != nil {
 		return "unknown:" + rand.Text()
+	}
+	return strings.Join(append([]string{p.digest}, slices.Concat(prints...)...), " ")
+}
+
+// prints are the fingerprints of what each part of an argv names in a person's workspace.
+func (r runner) prints(person agent.PersonID, argv []string) ([][]string, error) {
+	dir, err := r.dir(person)
+	if err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return "unknown:" + rand.Text()
+		return nil, err
 	}
 	defer root.Close()
-	for _, name := range named(argv) {
-		print, err := workspace.Fingerprint(root, name)
-		if err != nil {
-			print = "unknown:" + rand.Text()
+	prints := make([][]string, len(argv))
+	for i, part := range argv {
+		for _, name := range named(part) {
+			print, err := workspace.Fingerprint(root, name)
+			if err != nil {
+				print = "unknown:" + rand.Text()
+			}
+			prints[i] = append(prints[i], print)
 		}
-		parts = append(parts, print)
 	}
-	return strings.Join(parts, " ")
+	return prints, nil
 }
 
-// named are the paths within a folder that arguments name, or may name.
-func named(argv []string) (names []string) {
+// named are the paths within a folder that parts of an argv name, or may name.
+func named(argv ...string) (names []string) {
 	for _, part := range argv {
 		_, value, _ := strings.Cut(part, "=") // as in --file=notes.md
 		for _, name := range []string{part, value} {
@@ -243,7 +255,7 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err != nil {
 		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
 	}
-	names := named(argv)
+	names := named(argv...)
 	if p.Box {
 		if argv, err = boxed(argv, dir); err != nil {
 			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)

@@ -198,13 +198,16 @@ func digestOf(dirs Dirs, in agent.Invocation) string {
 	return result.Text
 }
 
+// Absent is the [Fingerprint] of a path where nothing is.
+const Absent = "absent"
+
 // Fingerprint says what is at a path of a folder and, for a file of at most 64 MiB, a hash of its content; for a larger one
 // its size and time of change. What is neither file, folder nor link is told by its kind. The error may hold a path.
 func Fingerprint(root *os.Root, name string) (string, error) {
 	info, err := root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "absent", nil
+		return Absent, nil
 	case err != nil:
 		return "", err
 	case info.IsDir():
