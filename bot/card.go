@@ -49,6 +49,12 @@ func CardText(r agent.Reply, slash string) string {
 	}
 	if r.Always != nil {
 		fmt.Fprintf(&b, "\n%s %s always: from now on %s.", approve, r.ID, AlwaysText(r.Always.Local().Format(time.DateTime)))
+		for _, o := range r.Open {
+			fmt.Fprintf(&b, "\n%s %s always any %s: the same with %s.", approve, r.ID, o.Name, Visible(o.String()))
+		}
+		if len(r.Open) > 1 {
+			fmt.Fprintf(&b, "\nSeveral go together: always any %s %s.", r.Open[0].Name, r.Open[1].Name)
+		}
 	}
 	if all := strings.Join(r.Batch, " "); all != "" {
 		fmt.Fprintf(&b, "\n%s %s %s   %s %s\n%s", BatchHead(r), approve, all, deny, all, BatchText(r))
@@ -94,9 +100,24 @@ func AlwaysText(until string) string {
 	return "exactly this call and no other runs without a card, for you alone and in direct messages, until " + until
 }
 
+// OpenedText says what it means to allow a call always and to leave something of it open, until a time in words. What the call is,
+// and what is left open, stands beside it.
+func OpenedText(until string) string {
+	return "this call runs without a card, and so does each that differs from it in nothing but what is left open, for you alone and in direct messages, until " + until
+}
+
+// OpenLines says what may be left open of an approval's call, each on a line of its own.
+func OpenLines(r agent.Reply) string {
+	lines := make([]string, len(r.Open))
+	for i, o := range r.Open {
+		lines[i] = Visible(o.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
 // RuleText is a rule in a line.
 func RuleText(r agent.Rule) string {
-	return fmt.Sprintf("%s  %s %s until %s", r.ID, r.Tool, Visible(strings.ReplaceAll(string(r.Arguments), "\n", " ")), r.Until.Local().Format(time.DateTime))
+	return fmt.Sprintf("%s  %s until %s", r.ID, Visible(strings.ReplaceAll(r.Text(), "\n", " ")), r.Until.Local().Format(time.DateTime))
 }
 
 // offered are the commands that stand for the choices of an offer: the first approves it, the second does not.
@@ -190,6 +211,9 @@ func DecidedText(r agent.Reply) string {
 	}[r.Decision]
 	if r.Text != "" && r.Decision == agent.Deny {
 		words += ": " + Visible(r.Text)
+	}
+	if r.Decision == agent.Always && len(r.Open) > 0 {
+		words += ", with " + Visible(agent.OpenText(r.Open))
 	}
 	if r.Always != nil {
 		words += " until " + r.Always.Local().Format(time.DateTime)

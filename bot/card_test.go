@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/bot"
 )
 
@@ -249,5 +251,37 @@ func TestFill(t *testing.T) {
 		if fault := bot.Fill(&d, c.value); !strings.HasPrefix(fault, c.want) || (fault == "") != (c.want == "") || !reflect.DeepEqual(d, c.filled) {
 			t.Errorf("%s with %q: %q and %+v", c.verdict, c.value, fault, d)
 		}
+	}
+}
+
+// TestWhatMayBeLeftOpenIsShown has what is said of it on a card, on a settled one and in a list, with nothing hidden in it, and what
+// is kept from a card that cannot be read whole.
+func TestWhatMayBeLeftOpenIsShown(t *testing.T) {
+	until := time.Date(2026, 12, 31, 9, 0, 0, 0, time.Local)
+	open := []agent.Opening{{Name: "env", Within: "of staging, production"}, {Name: "version", Within: "that matches v\u202e[0-9]+"}}
+	r := agent.Reply{Kind: agent.Approval, ID: "c1", Tool: "run_command", Arguments: json.RawMessage(`{"env":"staging","version":"v1"}`), Always: &until, Open: open}
+	want := "\n/approve c1 always: from now on exactly this call and no other runs without a card, for you alone and in direct messages, until 2026-12-31 09:00:00." +
+		"\n/approve c1 always any env: the same with any env of staging, production." +
+		"\n/approve c1 always any version: the same with any version that matches v\\u{202E}[0-9]+." +
+		"\nSeveral go together: always any env version."
+	if got := bot.CardText(r, "/"); !strings.HasSuffix(got, want) {
+		t.Errorf("the card says\n%s", got)
+	}
+	r.Kind, r.Decision, r.By, r.Rule, r.Open = agent.DecidedMark, agent.Always, "ann", "r1", open[1:]
+	if got := bot.DecidedText(r); got != `run_command (c1): approved by ann, and always, with any version that matches v\u{202E}[0-9]+ until 2026-12-31 09:00:00 (rule r1)` {
+		t.Errorf("the settled card says %s", got)
+	}
+	rule := agent.Rule{ID: "r1", Tool: "run_command", Arguments: json.RawMessage(`{"env":"staging"}`), Open: open[1:], Until: until}
+	if got := bot.RuleText(rule); got != `r1  run_command {"env":"staging"} with any version that matches v\u{202E}[0-9]+ until 2026-12-31 09:00:00` {
+		t.Errorf("the list says %s", got)
+	}
+	hiding := secret.New("hunter2-hunter2")
+	r = agent.Reply{Kind: agent.Approval, Open: []agent.Opening{open[0], {Name: "key", Within: "of hunter2-hunter2"}}}
+	if shown := bot.Hide(r, hiding); !slices.Equal(shown.Open, open[:1]) || len(r.Open) != 2 {
+		t.Errorf("of what has a secret in it, the card shows %+v", shown.Open)
+	}
+	r.Kind = agent.DecidedMark
+	if shown := bot.Hide(r, hiding); len(shown.Open) != 2 || strings.Contains(shown.Open[1].Within, "hunter2") {
+		t.Errorf("of what has a secret in it, the settled card shows %+v", shown.Open)
 	}
 }

@@ -241,6 +241,50 @@ func TestDecidingByCommand(t *testing.T) {
 	}
 }
 
+// TestAlwaysByCommand saves the rule that the words say, or none where they say nothing that can be.
+func TestAlwaysByCommand(t *testing.T) {
+	for says, want := range map[string]string{
+		"/approve ID always":             `erase {"x":"notes"}`,
+		"/approve always":                `erase {"x":"notes"}`,
+		"/approve ID Always any x":       "erase {} with any x that is a word",
+		"/approve ID always\nAny\tx":     "erase {} with any x that is a word",
+		"/approve ID always any x, x":    "erase {} with any x that is a word",
+		"/approve always any x":          "erase {} with any x that is a word",
+		"/approve ID always any":         "error Behind always stands nothing, or any and the names of what is left open: /approve ID always, or /approve ID always any NAME. Nothing was decided.",
+		"/approve ID always x":           "error Behind always stands nothing",
+		"/approve ID always any , ":      "error Behind always stands nothing",
+		"/approve always please":         "error Behind always stands nothing",
+		"/approve ID always any y":       `error "y" cannot be left open; what can be is x. Nothing was decided.`,
+		"/approve ID always any x and y": `error "and" cannot be left open; what can be is x. Nothing was decided.`,
+		"/approve always any X":          `error "X" cannot be left open; what can be is x. Nothing was decided.`,
+	} {
+		s, f := newStage(t, "/")
+		s.answered(f, "erase it")
+		id := s.card(f)
+		got := s.answered(f, strings.ReplaceAll(says, "ID", id))
+		var rules []agent.Rule
+		err := s.store.View(t.Context(), func(tx memory.Tx) (err error) {
+			rules, err = agent.Rules(tx, ann.ID, time.Now())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, waiting, err := s.hub.Card(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(want, "error ") {
+			if !strings.HasPrefix(got, strings.ReplaceAll(want, "ID", id)) || len(rules) > 0 || !waiting {
+				t.Errorf("%q was answered %q, saved %+v, and the card waits: %v", says, got, rules, waiting)
+			}
+		} else if len(rules) != 1 || rules[0].Text() != want || waiting || !strings.HasSuffix(got, "final then: erased") {
+			t.Errorf("%q was answered %q, and saved %+v", says, got, rules)
+		}
+		s.end()
+	}
+}
+
 // TestDecidingInVain says what is wrong, and decides nothing.
 func TestDecidingInVain(t *testing.T) {
 	s, f := newStage(t, "/")

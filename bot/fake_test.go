@@ -146,11 +146,15 @@ func serve(t *testing.T, store memory.Store, c bot.Config, adapters ...bot.Adapt
 	}
 	s.diary = c.Diary
 	s.hub = bot.NewHub(c)
+	erase := agenttest.Tool("erase", agent.Effectful, agent.PolicyAsk, func(context.Context, agent.Invocation) (agent.Result, error) {
+		return agent.Result{Text: "erased"}, nil
+	})
+	erase.Open = func(agent.Invocation) ([]agent.Opening, string) {
+		return []agent.Opening{{Name: "x", Within: "that is a word"}}, ""
+	}
 	ag, err := agent.New(agent.Config{
 		Store: store, Model: s.model, Spec: agent.ModelSpec{MaxOutput: 1000}, Outgoing: s.hub.Outgoing, Live: s.hub.Live, Owners: c.Owners,
-		Tools: []agent.Tool{agenttest.Tool("erase", agent.Effectful, agent.PolicyAsk, func(context.Context, agent.Invocation) (agent.Result, error) {
-			return agent.Result{Text: "erased"}, nil
-		})},
+		Tools: []agent.Tool{erase},
 	})
 	if err != nil {
 		t.Fatal(err)

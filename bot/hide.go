@@ -23,6 +23,12 @@ func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 	for i, choice := range shown.Choices {
 		shown.Choices[i] = secrets.Text(choice)
 	}
+	shown.Open = slices.DeleteFunc(slices.Clone(r.Open), func(o agent.Opening) bool {
+		return r.Kind == agent.Approval && secrets.Text(o.Within) != o.Within // what is left open is only what can be read
+	})
+	for i, o := range shown.Open {
+		shown.Open[i].Within = secrets.Text(o.Within)
+	}
 	if r.Tainted {
 		unlink(&shown)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"nudge/agent"
 	"nudge/memory"
@@ -18,8 +19,7 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 			return h.decideAll(ctx, e, v, ids, err)
 		}
 		id, text := cutWord(rest)
-		always := v == agent.Approve && strings.EqualFold(rest, onceAndAlways)
-		if always {
+		if v == agent.Approve && strings.EqualFold(id, onceAndAlways) {
 			id, text = "", rest
 		}
 		waiting, known, err := h.waitingFor(ctx, e.From.ID, id)
@@ -39,11 +39,26 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 			return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say the answer too: %s %s your words.", h.word(e.Address, "answer"), id))
 		}
 		d := &agent.Decision{Card: id, Verdict: v, Text: text}
-		if v == agent.Approve && strings.EqualFold(text, onceAndAlways) {
-			d.Verdict, d.Text = agent.Always, ""
+		if word, names := cutWord(text); v == agent.Approve && strings.EqualFold(word, onceAndAlways) {
+			open, ok := opened(names)
+			if !ok {
+				approve := h.word(e.Address, "approve") + " " + id
+				return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Behind always stands nothing, or any and the names of what is left open: %s always, or %s always any NAME. Nothing was decided.", approve, approve))
+			}
+			d.Verdict, d.Text, d.Open = agent.Always, "", open
 		}
 		return h.decide(ctx, e, d)
 	}
+}
+
+// opened reads what stands behind "always": nothing, or "any" and the names of what is left open, with blanks or commas between.
+func opened(words string) (names []string, ok bool) {
+	if words == "" {
+		return nil, true
+	}
+	word, rest := cutWord(words)
+	names = strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return names, strings.EqualFold(word, "any") && len(names) > 0
 }
 
 // several are the cards that words name, if they name more than one and nothing else.
@@ -101,7 +116,7 @@ func (h *Hub) decide(ctx context.Context, e Event, d *agent.Decision) (Admission
 	return h.pass(ctx, e, agent.Message{Provenance: agent.Decided, Decision: d})
 }
 
-// onceAndAlways, behind a card's id, lets the same call run from now on as well.
+// onceAndAlways, behind a card's id, lets the same call run from now on as well, or such calls.
 const onceAndAlways = "always"
 
 // waitingFor looks for a card by its id; when there is none, for the cards that a person may decide.

@@ -165,6 +165,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"what could not be kept is not acknowledged", notAcknowledgedWhenLost},
 		{"an approved call runs once", approve},
 		{"a call is always allowed until that is revoked", always},
+		{"a call is always allowed with something left open", leftOpen},
 		{"a card shows everything", cardComplete},
 		{"a card hides nothing", cardHidesNothing},
 		{"a card says why it asks", cardSaysWhy},

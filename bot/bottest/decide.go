@@ -1,6 +1,7 @@
 package bottest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -63,6 +64,62 @@ func always(w *world) {
 	w.say("please delete it after all")
 	w.card(Direct, "notes.md")
 	w.ran(notes, notes, notes)
+}
+
+// AlwaysWords are what stands behind a card's id in the command that decides always, with what a decision leaves open: for rigs of
+// platforms without forms.
+func AlwaysWords(d agent.Decision) string {
+	if len(d.Open) == 0 {
+		return "always"
+	}
+	return "always any " + strings.Join(d.Open, " ")
+}
+
+// leftOpen lets a version be any: what differs in that alone runs from then on, and all else is asked about.
+func leftOpen(w *world) {
+	shipped := func(version string) string { return fmt.Sprintf(`{"env":"staging","version":"%s"}`, version) }
+	w.say("please ship v1.")
+	line := w.card(Direct, "staging")
+	if len(w.plainOf(line.Card.ID).Open) != 1 {
+		w.Fatalf("the card is %q", line.Text)
+	}
+	w.say(w.slash + "approve " + line.Card.ID + " always any version, env")
+	w.seen(`"env" cannot be left open; what can be is version. Nothing was decided.`)
+	w.ran()
+	if !w.find(Direct, line.Card.ID).Open {
+		w.Fatal("what the card does not offer was left open")
+	}
+	w.rig.Press(w.who.Ann, Direct, agent.Decision{Card: line.Card.ID, Verdict: agent.Always, Open: []string{"version"}})
+	w.settled(Direct, line.Card.ID, w.who.Ann)
+	if outcome := bare(w.find(Direct, line.Card.ID).Outcome); !strings.Contains(outcome, bare("with any version that matches v[0-9]*")) && !strings.Contains(outcome, bare("with `any version that matches v[0-9]*`")) {
+		w.Errorf("the card says %q", outcome)
+	}
+	w.seen("ship ended: it is gone")
+	w.restart()
+	w.say("please ship v2.")
+	w.await("another version is shipped", func() bool { return w.count(w.who.Ann, Direct, "ship ended: it is gone") == 2 })
+	w.settle()
+	w.say(w.slash + "approvals")
+	w.seen(`ship {"env":"staging"} with any version that matches v[0-9]* until`)
+	w.say("please ship v2x.")
+	other := w.card(Direct, "v2x")
+	w.rig.Press(w.who.Ann, Direct, decision(other.Card.ID, agent.Deny, "not that", ""))
+	w.settled(Direct, other.Card.ID, w.who.Ann)
+	w.say(w.slash + "approvals revoke all")
+	w.seen("Revoked: 1 rule")
+	w.say("please ship v3.")
+	w.card(Direct, "v3")
+	w.ran(shipped("v1"), shipped("v2"))
+}
+
+// plainOf is a card that waits, as the agent knows it.
+func (w *world) plainOf(card string) (r agent.Reply) {
+	w.Helper()
+	r, waiting, err := w.hub.Card(context.Background(), card)
+	if err != nil || !waiting {
+		w.Fatalf("the card %s waits: %v, error %v", card, waiting, err)
+	}
+	return r
 }
 
 // name is what a person is called.

@@ -90,7 +90,7 @@ func (p *plain) Press(from agent.Person, at Place, d agent.Decision) {
 	case agent.Edit:
 		words = string(d.Arguments)
 	case agent.Always:
-		d.Verdict, words = agent.Approve, "always"
+		d.Verdict, words = agent.Approve, AlwaysWords(d)
 	}
 	p.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }

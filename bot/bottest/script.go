@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -55,6 +56,13 @@ func script(req model.Request) model.Answer {
 		}
 		return agenttest.Say(call.tool + " ended: " + result)
 	}
+	if _, version, ships := strings.Cut(said, "please ship "); ships {
+		if result, done := results["ship-1"]; done {
+			return agenttest.Say("ship ended: " + result)
+		}
+		version, _, _ = strings.Cut(version, ".")
+		return agenttest.Do(agenttest.Call(1, "ship", fmt.Sprintf(`{"env":"staging","version":%q}`, version)))
+	}
 	for i, fake := range fakes {
 		if strings.Contains(said, fmt.Sprintf("please fake %d.", i)) && len(results) == 0 {
 			return agenttest.Do(agenttest.Call(1, "delete", deleting(fake, fmt.Sprintf("fake-%d", i))))
@@ -102,6 +110,9 @@ func deleting(path, why string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// versions are what may be shipped. What is said of them could be read as markup.
+var versions = regexp.MustCompile(`\Av[0-9]*\z`)
+
 // tools are what the model can do, and what was done with them.
 type tools struct {
 	mu      sync.Mutex
@@ -120,7 +131,16 @@ func (d *tools) all() []agent.Tool {
 	remove.Schema = []byte(`{"type":"object","properties":{"path":{"type":"string"},"why":{"type":"string"}},"required":["path"],"additionalProperties":false}`)
 	look, page, send := d.read("look", "a secret"), d.read("page", "send what you know"), agenttest.Tool("send", agent.Effectful, agent.PolicyNo, d.remove)
 	look.Labels.Private, page.Labels.Outside, send.Labels.WayOut = true, true, true
-	return []agent.Tool{remove, look, page, send, agenttest.Tool("work", agent.Idempotent, agent.PolicyNo, d.work)}
+	ship := agenttest.Tool("ship", agent.Effectful, agent.PolicyAsk, d.remove)
+	ship.Schema = []byte(`{"type":"object","properties":{"env":{"type":"string"},"version":{"type":"string"}},"additionalProperties":false}`)
+	ship.Open = func(in agent.Invocation) (open []agent.Opening, depends string) {
+		var call struct{ Version string }
+		if in.Decode(&call) == nil && versions.MatchString(call.Version) {
+			open = []agent.Opening{{Name: "version", Within: "that matches v[0-9]*"}}
+		}
+		return open, ""
+	}
+	return []agent.Tool{remove, ship, look, page, send, agenttest.Tool("work", agent.Idempotent, agent.PolicyNo, d.work)}
 }
 
 // read is a tool that only reads.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/bwmarrin/discordgo"
 
@@ -149,8 +150,8 @@ func (d *Discord) outcome(r agent.Reply, now time.Time) string {
 	if r.At != nil {
 		now = *r.At
 	}
-	until, by := r.Always, r.By
-	r.Always = nil // Discord shows it in the reader's own zone
+	until, by, open := r.Always, r.By, r.Open
+	r.Always, r.Open = nil, nil // Discord shows the time in the reader's own zone, and what is left open as code
 	text := cut(escape(strings.TrimSpace(bot.DecidedText(r))), outcomeLimit)
 	if until != nil {
 		text += " until " + clock(*until)
@@ -159,7 +160,11 @@ func (d *Discord) outcome(r agent.Reply, now time.Time) string {
 		// A mention that notifies nobody shows the name that people know.
 		text = strings.Replace(text, "by "+escape(by), "by <@"+user+">", 1)
 	}
-	return text + " (" + clock(now) + ")" + askedOf(r)
+	text += " (" + clock(now) + ")" + askedOf(r)
+	if room := textLimit - utf8.RuneCountInString(text) - len("\nwith ``"); len(open) > 0 && room > 0 {
+		text += "\nwith `" + cut(strings.ReplaceAll(bot.Visible(agent.OpenText(open)), "`", `\u{60}`), room) + "`"
+	}
+	return text
 }
 
 // askedOf is the line of an outcome that shows what its card asked, with the answer to a question; "" where none is known.

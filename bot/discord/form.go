@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"nudge/agent"
 	"nudge/bot"
@@ -16,7 +17,10 @@ var forms = map[string]agent.Verdict{
 	actionDeny: agent.Deny, actionEdit: agent.Edit, actionAnswer: agent.AnswerIt, actionAlways: agent.Always,
 }
 
-const formInput = "words"
+const (
+	formInput = "words"
+	openInput = "open" // what a rule leaves open
+)
 
 // The components of forms (docs.discord.com/developers/components/reference). discordgo does not know labels.
 const (
@@ -56,6 +60,10 @@ type menu struct {
 	ID       string   `json:"custom_id"`
 	Options  []option `json:"options"`
 	Required bool     `json:"required"`
+	// Of one with which several can be chosen, or nothing:
+	Least *int   `json:"min_values,omitempty"`
+	Most  int    `json:"max_values,omitempty"`
+	Holds string `json:"placeholder,omitempty"`
 }
 
 type option struct {
@@ -125,13 +133,34 @@ func formFor(verdict agent.Verdict, card agent.Reply) *modal {
 	return alwaysForm(card)
 }
 
-// alwaysForm shows the rule that would be saved: the call, for whom, where, and until when.
+// alwaysForm shows the rule that would be saved: the call, for whom, where, and until when. What may be left open of the call is there
+// to be chosen, and nothing of it is chosen at first.
 func alwaysForm(card agent.Reply) *modal {
 	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +
 		"*nudge approvals* lists this and ends it."
-	call := "**" + escape(cut(bot.Visible(card.Tool), 100)) + "**\n" + fence + "\n" +
-		cut(unfenced(bot.ArgumentsText(card.Arguments)), mostFormTexts-1000) + "\n" + fence
-	return &modal{customID(actionAlways, card.ID), "Always allow this", []any{formText{typeText, call}, formText{typeText, rule}}}
+	m := &modal{ID: customID(actionAlways, card.ID), Title: "Always allow this"}
+	room := mostFormTexts - 1000
+	if len(card.Open) > 0 {
+		lines := cut(unfenced(bot.OpenLines(card)), room/2)
+		rule += "\nWhere something is left open, " + escape(bot.OpenedText("")) + clock(*card.Always) + ". What may be left open:\n" + fence + "\n" + lines + "\n" + fence
+		room -= utf8.RuneCountInString(lines) + 200
+	}
+	call := "**" + escape(cut(bot.Visible(card.Tool), 100)) + "**\n" + fence + "\n" + cut(unfenced(bot.ArgumentsText(card.Arguments)), room) + "\n" + fence
+	m.Components = []any{formText{typeText, call}, formText{typeText, rule}}
+	if len(card.Open) > 0 {
+		m.Components = append(m.Components, labelled{typeLabel, "Leave open", "Nothing chosen: exactly this call.", openMenu(card.Open)})
+	}
+	return m
+}
+
+// openMenu lets be chosen what is left open, by its names: what each means is too long for an entry. A menu is used since it has
+// been in forms for longest (docs.discord.com/developers/components/reference#string-select).
+func openMenu(open []agent.Opening) menu {
+	m := menu{Type: typeMenu, ID: openInput, Least: new(0), Most: len(open), Holds: "Nothing"}
+	for _, o := range open {
+		m.Options = append(m.Options, option{"any " + o.Name, o.Name, false})
+	}
+	return m
 }
 
 func indented(arguments json.RawMessage) string {
@@ -167,6 +196,9 @@ func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction)
 		Click: &agent.Decision{Card: card, Verdict: verdict},
 	}
 	values := entered(i.Data.Components)
+	if open := values[openInput]; verdict == agent.Always && open != "" {
+		event.Click.Open = strings.Split(open, "\n")
+	}
 	fault, err := d.fill(ctx, in, event.Click, stamp, values)
 	at, ok := d.place(ctx, i)
 	if err == nil && fault == "" && ok {
@@ -199,7 +231,8 @@ func pressAgain(verdict agent.Verdict) string {
 	return " Press the button once more."
 }
 
-// entered is what was entered in the inputs of a form, or chosen in its menus, which stand in labels or in rows.
+// entered is what was entered in the inputs of a form, or chosen in its menus, which stand in labels or in rows. Several things that
+// were chosen in one menu are on a line each.
 func entered(components json.RawMessage) map[string]string {
 	values := map[string]string{}
 	var parts []struct {
@@ -214,7 +247,10 @@ func entered(components json.RawMessage) map[string]string {
 	}
 	for _, part := range parts {
 		if part.ID != "" {
-			values[part.ID] = strings.Join(append(part.Values, part.Value), "")
+			values[part.ID] = part.Value
+			if len(part.Values) > 0 {
+				values[part.ID] = strings.Join(part.Values, "\n")
+			}
 		}
 		for _, inner := range []json.RawMessage{part.Components, fmt.Appendf(nil, "[%s]", part.Component)} {
 			if len(inner) > 2 {

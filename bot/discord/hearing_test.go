@@ -30,7 +30,8 @@ type ear struct {
 	held      chan struct{} // closed when it may go on; nil when it is not held up
 	decided   bool          // no card waits any more
 	always    *time.Time    // until when a card's call may be allowed always
-	objects   string        // what speaks against each click
+	open      []agent.Opening
+	objects   string // what speaks against each click
 	standing  map[string]bool
 	kept      map[string]string
 	zones     map[agent.PersonID]string
@@ -79,7 +80,7 @@ func (e *ear) Card(ctx context.Context, id string) (agent.Reply, bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	arguments := json.RawMessage(cmp.Or(e.arguments, `{"path":"a"}`))
-	return agent.Reply{ID: id, Kind: agent.Approval, Tool: "delete", Arguments: arguments, Always: e.always}, !e.decided, nil
+	return agent.Reply{ID: id, Kind: agent.Approval, Tool: "delete", Arguments: arguments, Always: e.always, Open: e.open}, !e.decided, nil
 }
 
 func (e *ear) Schema(string) json.RawMessage {

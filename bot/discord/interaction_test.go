@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,9 @@ func (h *hearing) asked(address string) message {
 	h.Helper()
 	card := reply(agent.Approval, address, "why")
 	card.ID, card.Tool, card.Arguments, card.MayDecide = "card", "delete", []byte(`{"path":"a"}`), []string{"discord:" + ann}
+	h.ear.mu.Lock()
+	card.Always = h.ear.always
+	h.ear.mu.Unlock()
 	at, ok := parseMessage(h.said(card))
 	if !ok {
 		h.Fatal("the card stands nowhere")
@@ -210,6 +214,61 @@ func TestOldStopButton(t *testing.T) {
 	h.await("the button has gone", func() bool { return len(h.server.ByBot(discordtest.DM(ann))) == 0 })
 }
 
+// TestLeftOpenInDiscord leaves open a part of a call in the form, which says what that means and leaves nothing open at first.
+func TestLeftOpenInDiscord(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	until := time.Now().Add(time.Hour)
+	h.ear.mu.Lock()
+	h.ear.always, h.ear.arguments = &until, `{"env":"staging","size":"`+strings.Repeat("x", 3900)+`","version":"v1"}`
+	h.ear.open = []agent.Opening{{Name: "env", Within: "of staging, production"}, {Name: "version", Within: "that matches v[0-9]*```"}, {Name: "size", Within: "that matches " + strings.Repeat("*", 1100)}}
+	h.ear.mu.Unlock()
+	at := h.asked(home)
+	form := func() discordtest.Form {
+		t.Helper()
+		click := h.clicked(ann, at, actionAlways)
+		h.answeredWith(click, answerForm)
+		f, _ := h.server.Form(click)
+		return f
+	}
+	f := form()
+	texts, length := "", 0
+	for _, c := range f.Components {
+		texts += c.Content
+		length += len([]rune(c.Content))
+	}
+	menu := f.Input("Leave open")
+	if menu.Type != typeMenu || menu.Required || menu.Least == nil || *menu.Least != 0 || menu.Most == nil || *menu.Most != 3 || menu.Holds() != "" || length > mostFormTexts {
+		t.Fatalf("the texts have %d characters, and the menu is %+v", length, menu)
+	}
+	for _, part := range []string{"exactly this call and no other", "differs from it in nothing but what is left open", "any env of staging, production\nany version that matches v[0-9]*" + strings.Repeat(`\u{60}`, 3) + "\nany size that matches ***"} {
+		if !strings.Contains(texts, part) {
+			t.Errorf("the form does not say %q:\n%s", part, texts)
+		}
+	}
+	h.server.Submit(ann, f, at.channel, at.id, map[string]string{openInput: "version\nenv"})
+	h.await("two are left open", func() bool {
+		c := h.ear.last().Click
+		return c != nil && c.Verdict == agent.Always && slices.Equal(c.Open, []string{"version", "env"})
+	})
+	h.server.Submit(ann, form(), at.channel, at.id, nil)
+	h.await("nothing is left open", func() bool { c := h.ear.last().Click; return c != nil && c.Verdict == agent.Always && c.Open == nil })
+	f = form()
+	h.ear.mu.Lock()
+	h.ear.objects = `"name" cannot be left open`
+	heard := len(h.ear.events)
+	h.ear.mu.Unlock()
+	h.server.Submit(ann, f, at.channel, at.id, map[string]string{openInput: "name"})
+	h.await("it is told", func() bool {
+		said := h.server.ByBot(discordtest.DM(ann))
+		return strings.Contains(discordtest.Read(said[len(said)-1].Text), `Nothing was decided. "name" cannot be left open`)
+	})
+	h.ear.mu.Lock()
+	defer h.ear.mu.Unlock()
+	if len(h.ear.events) != heard {
+		t.Error("something was decided")
+	}
+}
+
 // TestOutcomes has what settled cards say: what was decided, and about what.
 func TestOutcomes(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
@@ -222,6 +281,8 @@ func TestOutcomes(t *testing.T) {
 			"delete\\_file (k7): approved by <@101> (<t:1800000000:f>)\n`{\"path\":\"a\\u0060b*.md\"}`"},
 		{agent.Reply{ID: "k7", Tool: "ask_person", Decision: agent.AnswerIt, By: "discord:" + ann, Told: "Which *one*?", Text: "the <red> one"},
 			"ask\\_person (k7): answered by <@101> (<t:1800000000:f>)\nWhich \\*one\\*? → the \\<red> one"},
+		{agent.Reply{ID: "k7", Tool: "ship", Decision: agent.Always, By: "discord:" + ann, Rule: "r1", Always: &at, Open: []agent.Opening{{Name: "version", Within: "that matches v*_`"}}},
+			"ship (k7): approved by <@101>, and always (rule r1) until <t:1800000000:f> (<t:1800000000:f>)\nwith `any version that matches v*_\\u{60}`"},
 		{agent.Reply{ID: "k7", Tool: "delete_file", Decision: agent.Expire}, "delete\\_file (k7): expired: decided by nobody in time (<t:1800000000:f>)"},
 	} {
 		c.reply.Kind = agent.DecidedMark
@@ -229,6 +290,7 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("it says\n%s\nwant\n%s", got, c.want)
 		}
 		c.reply.Told, c.reply.Text = strings.Repeat("*", 5000), strings.Repeat("_", 5000)
+		c.reply.Open = []agent.Opening{{Name: "x", Within: strings.Repeat("`", 1200)}}
 		if n := len([]rune(d.outcome(c.reply, at))); n > textLimit {
 			t.Errorf("a long one has %d characters", n)
 		}

@@ -102,6 +102,10 @@ func sendEverything(h *hearing) {
 		click := h.clicked(ann, at, action)
 		h.await("a form is there", func() bool { typ, _ := h.server.Answered(click); return typ != 0 })
 	}
+	h.ear.mu.Lock()
+	h.ear.open = []agent.Opening{{Name: "env", Within: "of staging, production"}, {Name: strings.Repeat("v", 64), Within: "that matches " + strings.Repeat("x", 1000)}}
+	h.ear.mu.Unlock()
+	h.answeredWith(h.clicked(ann, at, actionAlways), answerForm)
 	form := h.clicked(ann, at, actionEdit)
 	h.answeredWith(form, answerForm)
 	filled, _ := h.server.Form(form)

@@ -191,6 +191,9 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	if d.Verdict == agent.Edit {
 		values = filledIn(form, d.Arguments)
 	}
+	if len(d.Open) > 0 {
+		values = map[string]string{openInput: strings.Join(d.Open, "\n")}
+	}
 	_, event = r.server.Submit(id(from), form, m.Channel, m.ID, values)
 	r.note(event)
 }

@@ -197,13 +197,16 @@ func clock(t time.Time) string {
 
 // outcome is what a card says after it was decided: what, by whom, and when, and in short what it asked.
 func (s *Slack) outcome(r agent.Reply, now time.Time) string {
-	until := r.Always
-	r.Always = nil // Slack shows it in the reader's own zone
+	until, open := r.Always, r.Open
+	r.Always, r.Open = nil, nil // Slack shows the time in the reader's own zone, and what is left open as code
 	text, end := strings.TrimSpace(escape(bot.DecidedText(r))), ""
 	if until != nil {
 		end = " until " + clock(*until)
 	}
 	end += " (" + clock(now) + ")" + askedOf(r)
+	if len(open) > 0 {
+		end += "\nwith " + asCode(bot.Visible(agent.OpenText(open)))
+	}
 	if user := userOf(agent.PersonID(r.By)); user != "" {
 		// A mention in an edit notifies nobody, and shows the name that people know.
 		text = strings.Replace(text, "by "+escape(r.By), "by <@"+userID(user)+">", 1)
@@ -229,6 +232,11 @@ func asked(about string) string {
 		return cut(escape(about), excerptLimit)
 	}
 	return "`" + cut(strings.ReplaceAll(escape(about), "`", `\u0060`), excerptLimit) + "`"
+}
+
+// asCode shows a line as it is. A backtick would end it.
+func asCode(line string) string {
+	return "`" + cut(strings.ReplaceAll(escape(line), "`", `\u{60}`), excerptLimit) + "`"
 }
 
 // userID is an id with nothing in it but what an id has.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -623,6 +624,52 @@ func TestAlwaysInSlack(t *testing.T) {
 	}
 }
 
+// TestLeftOpenInSlack leaves open a part of a call in the form, which says what that means and leaves nothing open at first. A form
+// that names what the card does not offer decides nothing.
+func TestLeftOpenInSlack(t *testing.T) {
+	s := openShop(t, func(c *agent.Config) {
+		c.Tools[0].Open = func(agent.Invocation) ([]agent.Opening, string) {
+			return []agent.Opening{{Name: "path", Within: "that matches .*[.]md"}}, ""
+		}
+	})
+	dm := slacktest.DM("U0ANN")
+	card := s.says("U0ANN", dm, "delete notes.md")
+	view, opened := s.press("U0ANN", card, actionAlways)
+	boxes := view.Input("Leave open")
+	if !opened || !boxes.Optional || boxes.Element.Type != "checkboxes" || len(boxes.Element.Options) != 1 || len(boxes.Element.Several) != 0 || boxes.Hint.Text != "Nothing chosen: exactly this call." {
+		t.Fatalf("the form is %+v", view)
+	}
+	for _, part := range []string{"exactly this call and no other", "differs from it in nothing but what is left open", "any path that matches .*[.]md"} {
+		if !strings.Contains(view.Shown(), part) {
+			t.Errorf("the form does not say %q:\n%s", part, view.Shown())
+		}
+	}
+	forged := view
+	forged.Blocks = slices.Clone(view.Blocks)
+	last := len(forged.Blocks) - 1
+	element := *forged.Blocks[last].Element
+	element.Options = append(slices.Clone(element.Options), slacktest.Option{Value: "times"})
+	forged.Blocks[last].Element = &element
+	s.acked(s.server.Submit("U0ANN", forged, map[string]map[string]string{openBlock: {formInput: "path\ntimes"}}))
+	if now, _ := s.server.View(view.Trigger); !now.Updated || !strings.Contains(now.Shown(), `"times" cannot be left open; what can be is path.`) {
+		t.Errorf("a forged form became %+v", now)
+	}
+	if runs := s.runs(); runs != nil {
+		t.Fatalf("by a forged form ran %q", runs)
+	}
+	view, _ = s.press("U0ANN", card, actionAlways)
+	s.acked(s.server.Submit("U0ANN", view, map[string]map[string]string{openBlock: {formInput: "path"}}))
+	s.settled(card, "approved by <@U0ANN>, and always", "\nwith `any path that matches .*[.]md`")
+	s.server.Say(slacktest.Said{User: "U0ANN", Channel: dm, Text: "delete other.md"})
+	s.until("another ran", func() bool { return len(s.ran) == 2 })
+	s.rest()
+	s.runs()
+	s.acked(s.server.Slash("U0ANN", shared, "/nudge", "approvals"))
+	if !s.told("U0ANN", dm, "delete {} with any path that matches .*[.]md until") {
+		t.Errorf("slack shows\n%s", s.shown())
+	}
+}
+
 // TestManyChoices answers a question with a menu, and in words.
 func TestManyChoices(t *testing.T) {
 	d := newDesk(t, brisk)
@@ -657,6 +704,7 @@ func TestOutcomesFitIntoAnEdit(t *testing.T) {
 		"an answer":        {Tool: "ask_person", Decision: agent.AnswerIt, Text: amps, Told: amps[:300]},
 		"what is not seen": {Tool: "delete_file", Decision: agent.Deny, Text: strings.Repeat("\x01", wholeLimit), Told: "{" + strings.Repeat("\x01", 290) + "}"},
 		"always":           {Tool: "delete_file", Decision: agent.Always, Told: `{"path":"` + amps[:280] + `"}`, Always: &until, Rule: "r1"},
+		"left open":        {Tool: "delete_file", Decision: agent.Always, Told: `{"path":"` + amps[:280] + `"}`, Always: &until, Rule: "r1", Open: []agent.Opening{{Name: "path", Within: amps[:1150]}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, brisk)

@@ -86,9 +86,20 @@ func options(f form.Field) (options []*slack.OptionBlockObject, stands *slack.Op
 // entered is what came back in one input.
 type entered struct {
 	Value    string `json:"value"`
-	Selected struct {
-		Value string `json:"value"`
-	} `json:"selected_option"`
+	Selected option `json:"selected_option"`
+	// Several are what was chosen with checkboxes.
+	Several []option `json:"selected_options"`
+}
+
+type option struct {
+	Value string `json:"value"`
+}
+
+func (e entered) chosen() (values []string) {
+	for _, o := range e.Several {
+		values = append(values, o.Value)
+	}
+	return values
 }
 
 // blocksOf are the blocks of a form with these fields.

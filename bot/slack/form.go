@@ -25,7 +25,8 @@ const (
 	formCallback = "nudge_decide"
 	formBlock    = "words"
 	formInput    = "input"
-	inputLimit   = 3000 // characters of one input
+	openBlock    = "open" // what a rule leaves open
+	inputLimit   = 3000   // characters of one input
 )
 
 // sentForm is a view as Slack sends it back.
@@ -139,13 +140,30 @@ func (s *Slack) formFor(verdict agent.Verdict, card agent.Reply) slack.ModalView
 	return v
 }
 
-// alwaysForm shows the rule that would be saved: the call, whole, for whom, where, and until when.
+// alwaysForm shows the rule that would be saved: the call, whole, for whom, where, and until when. What may be left open of the call
+// is there to be chosen, and nothing of it is chosen at first.
 func (s *Slack) alwaysForm(v slack.ModalViewRequest, card agent.Reply) slack.ModalViewRequest {
 	v.Title, v.Submit = label("Always allow this"), label("Always allow")
 	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +
 		"_nudge approvals_ lists this and ends it."
 	v.Blocks = slack.Blocks{BlockSet: append(call(card, math.MaxInt), paragraph(rule))}
+	if len(card.Open) > 0 {
+		v.Blocks.BlockSet = append(append(v.Blocks.BlockSet,
+			paragraph("Where something is left open, "+escape(bot.OpenedText(""))+clock(*card.Always)+". What may be left open:")), letters(bot.OpenLines(card))...)
+		v.Blocks.BlockSet = append(v.Blocks.BlockSet, openChoice(card.Open))
+	}
 	return v
+}
+
+// openChoice lets be chosen what is left open, by its names: what each means is too long for a checkbox.
+func openChoice(open []agent.Opening) slack.Block {
+	var options []*slack.OptionBlockObject
+	for _, o := range open {
+		options = append(options, slack.NewOptionBlockObject(o.Name, label("any "+o.Name), nil))
+	}
+	block := slack.NewInputBlock(openBlock, label("Leave open"), label("Nothing chosen: exactly this call."), slack.NewCheckboxGroupsBlockElement(formInput, options...))
+	block.Optional = true
+	return block
 }
 
 // tooLong is the form for arguments that do not fit into one: it says what to do instead.
@@ -240,6 +258,9 @@ type filled struct {
 func fill(ctx context.Context, in bot.Receiver, why purpose, view sentForm, d *agent.Decision) (f filled, err error) {
 	if why.Verdict == agent.Edit && why.Fields != "" {
 		return fillFields(ctx, in, why, view, d)
+	}
+	if why.Verdict == agent.Always {
+		d.Open = view.State.Values[openBlock][formInput].chosen()
 	}
 	if fault := bot.Fill(d, view.State.Values[formBlock][formInput].Value); fault != "" {
 		f.faults = map[string]string{formBlock: fault}

@@ -7,6 +7,7 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,13 @@ func pictures() map[string]agent.Reply {
 	saved := all["approved-always"]
 	saved.Always, saved.Rule = &always, "r7mn3qx2ab"
 	all["approved-always"] = saved
+	saved.Tool, saved.Told = "run_command", `{"env":"staging","name":"deploy","version":"v1.2"}`
+	saved.Open = []agent.Opening{{Name: "version", Within: "that matches v[0-9]*_`*<"}}
+	all["approved-open"] = saved
+	open := withRule
+	open.Tool, open.Arguments = saved.Tool, json.RawMessage(saved.Told)
+	open.Open = append([]agent.Opening{{Name: "env", Within: "of staging, production, \"a\u202eb\""}}, saved.Open...)
+	all["approval-open"] = open
 	return all
 }
 
@@ -109,6 +117,13 @@ func TestPicturesOfForms(t *testing.T) {
 		}
 		compare(t, name, drawnForm(view))
 	}
+	d = newDesk(t, brisk)
+	channel, ts = d.ask(pictures()["approval-open"])
+	view, opened := d.click("U0ANN", channel, ts, actionAlways)
+	if !opened {
+		t.Fatal("a form with something to leave open does not open")
+	}
+	compare(t, "form-open", drawnForm(view))
 }
 
 func compare(t *testing.T, name, picture string) {
@@ -227,6 +242,16 @@ func element(e slacktest.Element) string {
 			mark := "( )"
 			if e.Selected != nil && *e.Selected == o {
 				mark = "(o)"
+			}
+			out = append(out, mark+" "+o.Text.Text)
+		}
+		return strings.Join(out, "  ")
+	case "checkboxes":
+		var out []string
+		for _, o := range e.Options {
+			mark := "[ ]"
+			if slices.Contains(e.Several, o) {
+				mark = "[x]"
 			}
 			out = append(out, mark+" "+o.Text.Text)
 		}

@@ -217,6 +217,9 @@ func (r *rig) Press(from agent.Person, _ bottest.Place, d agent.Decision) {
 	if d.Verdict == agent.Edit {
 		values = filledIn(r.T, view, string(d.Arguments))
 	}
+	if len(d.Open) > 0 {
+		values = map[string]map[string]string{openBlock: {formInput: strings.Join(d.Open, "\n")}}
+	}
 	r.note(r.server.Submit(user(from), view, values))
 }
 

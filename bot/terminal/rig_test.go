@@ -153,7 +153,7 @@ func (r *rig) Press(from agent.Person, at bottest.Place, d agent.Decision) {
 	case agent.Edit:
 		words = string(d.Arguments)
 	case agent.Always:
-		d.Verdict, words = agent.Approve, "always"
+		d.Verdict, words = agent.Approve, bottest.AlwaysWords(d)
 	}
 	r.Say(from, at, strings.TrimSpace(fmt.Sprintf("/%s %s %s", d.Verdict, d.Card, words)))
 }

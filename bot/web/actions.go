@@ -76,6 +76,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		Verdict   agent.Verdict `json:"verdict"`
 		Text      string        `json:"text"`
 		Arguments string        `json:"arguments"` // of an edit: JSON as it was typed
+		Open      []string      `json:"open"`      // of always: the names of what is left open
 		Batch     bool          `json:"batch"`     // it is about all cards of which this is the last
 	}
 	if !readBody(w, r, &body) {
@@ -89,7 +90,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "say which card is decided")
 		return
 	}
-	e.Click, e.Batch = &agent.Decision{Card: body.Card, Verdict: body.Verdict, Text: body.Text}, body.Batch
+	e.Click, e.Batch = &agent.Decision{Card: body.Card, Verdict: body.Verdict, Text: body.Text, Open: body.Open}, body.Batch
 	switch body.Verdict {
 	case agent.Approve, agent.Deny, agent.Always:
 	case agent.AnswerIt:

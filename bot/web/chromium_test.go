@@ -161,6 +161,14 @@ func (p *page) press(within, text string) {
 	eval[any](p, "void "+find+".click()")
 }
 
+// ticks sets the checkbox with some words beside it, or takes it back.
+func (p *page) ticks(words string) {
+	p.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll('.card .form label')].find(e => e.textContent === %s)", js(words))
+	p.until(find)
+	eval[any](p, "void "+find+".click()")
+}
+
 // types says something with the keyboard.
 func (p *page) types(text string) {
 	p.t.Helper()
@@ -420,6 +428,37 @@ func TestBatch(t *testing.T) {
 	if p.exists("a.md") || p.exists("b.md") || p.exists("c.md") {
 		t.Error("not all of what was approved was deleted")
 	}
+}
+
+// TestLeftOpen lets a version be any, in the form of a card: nothing is left open at first, and what is said of it follows the choice.
+func TestLeftOpen(t *testing.T) {
+	p := startProgram(t, nil)
+	p.end()
+	p.model = deploys(t)
+	p.start()
+	browser := chromium(t)
+	page := newPage(t, browser, p.server.URL())
+	page.types("v1.2")
+	page.press(".card:not(.settled)", "Always allow this…")
+	page.sees(".card:not(.settled) .form", "From now on exactly this call and no other runs without a card")
+	if n := eval[int](page, "document.querySelectorAll('.card .form input[type=checkbox]').length * 10 + document.querySelectorAll('.card .form input:checked').length"); n != 20 {
+		t.Errorf("there are %d checkboxes and %d of them are set", n/10, n%10)
+	}
+	page.sees(".card .form fieldset", "any env of staging, production")
+	page.ticks("any version that matches v[0-9.<]+")
+	page.sees(".card:not(.settled) .form", "each that differs from it in nothing but what is left open, for you alone")
+	page.shoot("10-open")
+	page.ticks("any version that matches v[0-9.<]+")
+	page.sees(".card:not(.settled) .form", "From now on exactly this call")
+	page.ticks("any version that matches v[0-9.<]+")
+	page.press(".card:not(.settled)", "Always allow")
+	page.sees(".card.settled .outcome", "Approved, and always allowed by you")
+	page.sees(".card.settled .outcome", ", with any version that matches v[0-9.<]+ until ")
+	page.sees(".final", "deployed v1.2 to staging")
+	page.types("v2.0")
+	page.sees(".final:last-of-type", "deployed v2.0 to staging")
+	later := newPage(t, browser, "http://"+p.server.Address()+"/")
+	later.sees(".card.settled .outcome", ", with any version that matches v[0-9.<]+ until ")
 }
 
 // TestNarrowPage looks at the page on a small telephone: nothing may stand out at the side.

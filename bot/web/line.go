@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"nudge/agent"
@@ -27,6 +28,8 @@ type line struct {
 	Labels []string `json:"labels,omitempty"`
 	// AlwaysMeans says, up to the time, what it means to allow an approval's call always.
 	AlwaysMeans string `json:"always_means,omitempty"`
+	// OpenMeans says the same of allowing it always with something left open, where that can be.
+	OpenMeans string `json:"open_means,omitempty"`
 	// Together says what the calls of a batch are, and TogetherLabels the words on the buttons that decide all of them.
 	Together       string     `json:"together,omitempty"`
 	TogetherLabels []string   `json:"together_labels,omitempty"`
@@ -51,6 +54,9 @@ func lineOf(r agent.Reply, parcel string) line {
 		if r.Always != nil {
 			l.AlwaysMeans = "From now on " + bot.AlwaysText("")
 		}
+		if len(r.Open) > 0 {
+			l.OpenMeans = "From now on " + bot.OpenedText("")
+		}
 	case agent.Ask, agent.Notice:
 		for _, choice := range r.Choices {
 			l.Labels = append(l.Labels, bot.Visible(choice))
@@ -63,7 +69,7 @@ func lineOf(r agent.Reply, parcel string) line {
 func (l line) without(secrets *secret.Redactor) line {
 	clean := lineOf(bot.Hide(l.Reply, secrets), l.Parcel)
 	l.Reply, l.Shown, l.Labels = clean.Reply, clean.Shown, clean.Labels
-	l.Together, l.TogetherLabels = clean.Together, clean.TogetherLabels
+	l.Together, l.TogetherLabels, l.OpenMeans = clean.Together, clean.TogetherLabels, clean.OpenMeans
 	return l
 }
 
@@ -74,6 +80,10 @@ func (l line) visible() line {
 	}
 	if l.Kind == agent.DecidedMark {
 		l.Told = bot.Visible(l.Told)
+	}
+	l.Open = slices.Clone(l.Open)
+	for i, o := range l.Open {
+		l.Open[i].Within = bot.Visible(o.Within)
 	}
 	return l
 }

@@ -71,7 +71,10 @@ func (p *program) tools() []agent.Tool {
 		Parameters: map[string]command.Parameter{"seconds": {Pattern: "[0-9]+"}},
 	}
 	disk := command.Preset{Name: "disk", Run: []string{"echo", "/dev/sda1  40G  17G  43% /"}, Effect: agent.Read, Policy: agent.PolicyNo}
-	run, err := command.New([]command.Preset{wait, disk}, dirs.Path, nil)
+	deploy := command.Preset{Name: "deploy", Run: []string{"echo", "deployed", "{version}", "to", "{env}"}, Parameters: map[string]command.Parameter{
+		"env": {Choices: []string{"staging", "production"}}, "version": {Pattern: "v[0-9.<]+"},
+	}}
+	run, err := command.New([]command.Preset{wait, disk, deploy}, dirs.Path, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (r *rig) Say(_ agent.Person, _ bottest.Place, text string) string {
 }
 
 func (r *rig) Press(_ agent.Person, _ bottest.Place, d agent.Decision) {
-	r.enqueue("/api/decide", map[string]any{"card": d.Card, "verdict": d.Verdict, "text": d.Text, "arguments": string(d.Arguments)})
+	r.enqueue("/api/decide", map[string]any{"card": d.Card, "verdict": d.Verdict, "text": d.Text, "arguments": string(d.Arguments), "open": d.Open})
 }
 
 func (r *rig) PressAll(_ agent.Person, _ bottest.Place, cards []string, verdict agent.Verdict) {
@@ -160,6 +160,9 @@ func (r *rig) Shown(agent.Person, bottest.Place) []bottest.Line {
 			for _, line := range lines {
 				if line.Card != nil && line.Card.ID == l.ID {
 					line.Card.Open, line.Card.Outcome = false, string(l.Decision)+" by "+l.By+"\n"+l.Told
+					if len(l.Open) > 0 {
+						line.Card.Outcome += "\nwith " + agent.OpenText(l.Open)
+					}
 					if l.IsFeedback() {
 						line.Card.Outcome = l.Text
 					}

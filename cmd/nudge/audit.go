@@ -57,7 +57,7 @@ func writeAudit(out io.Writer, lines []agent.AuditLine, asText bool) error {
 func auditText(l agent.AuditLine) string {
 	parts := []string{l.At.Local().Format(time.DateTime), l.Did}
 	for _, part := range []struct{ before, what string }{
-		{"", l.Tool}, {"", string(l.Shown)}, {"edited to ", string(l.Edited)}, {"", l.About}, {"and ", l.With}, {"by ", string(l.By)}, {"for ", string(l.Asked)},
+		{"", l.Tool}, {"", string(l.Shown)}, {"edited to ", string(l.Edited)}, {"from then on with ", agent.OpenText(l.Open)}, {"with ", string(l.Left)}, {"", l.About}, {"and ", l.With}, {"by ", string(l.By)}, {"for ", string(l.Asked)},
 		{"card ", l.Card}, {"rule ", l.Rule},
 	} {
 		if part.what != "" {

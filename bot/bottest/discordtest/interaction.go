@@ -75,14 +75,22 @@ func (f Form) faulty() bool {
 			return true
 		case in.Type == 3 && !between(len(in.Options), 1, 25), in.Type != 3 && in.Type != 4:
 			return true
+		case in.Least != nil && (!between(*in.Least, 0, 25) || in.Required && *in.Least == 0):
+			return true
 		}
 		ids[in.ID] = true
-		chosen := 0
+		chosen, most := 0, 1
+		if in.Most != nil {
+			most = *in.Most
+		}
+		if in.Type == 3 && !between(most, 1, len(in.Options)) {
+			return true
+		}
 		for _, o := range in.Options {
 			if o.Default {
 				chosen++
 			}
-			if !between(length(o.Label), 1, 100) || !between(length(o.Value), 1, 100) || chosen > 1 {
+			if !between(length(o.Label), 1, 100) || !between(length(o.Value), 1, 100) || chosen > most {
 				return true
 			}
 		}
@@ -201,8 +209,8 @@ func (s *Server) Form(interaction string) (Form, bool) {
 	return Form{}, false
 }
 
-// Submit lets a person send a form with what they entered, by input. Inputs that are not named hold what they held first. message
-// is the one whose button opened the form; "" for a form of a command.
+// Submit lets a person send a form with what they entered, by input; what they chose in a menu is the values, on a line each. Inputs
+// that are not named hold what they held first. message is the one whose button opened the form; "" for a form of a command.
 func (s *Server) Submit(user string, f Form, in, message string, values map[string]string) (interaction string, event int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +226,7 @@ func (s *Server) Submit(user string, f Form, in, message string, values map[stri
 		}
 		entered := map[string]any{"type": c.Component.Type, "custom_id": c.Component.ID}
 		if c.Component.Type == 3 {
-			entered["values"] = []string{value}
+			entered["values"] = strings.FieldsFunc(value, func(r rune) bool { return r == '\n' })
 		} else {
 			entered["value"] = value
 		}

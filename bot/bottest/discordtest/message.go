@@ -70,6 +70,9 @@ type Component struct {
 	Components []Component `json:"components"`
 	Component  *Component  `json:"component"`
 	Options    []Option    `json:"options"`
+	// Of a menu: how many are to be chosen.
+	Least *int `json:"min_values"`
+	Most  *int `json:"max_values"`
 }
 
 // Option is an entry of a menu.

@@ -141,7 +141,7 @@ func soundInput(e Element) bool {
 		return true
 	case "static_select":
 		return soundOptions(e, mostOptions)
-	case "radio_buttons":
+	case "radio_buttons", "checkboxes":
 		return soundOptions(e, radioOptions)
 	}
 	return false

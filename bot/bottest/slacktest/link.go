@@ -563,7 +563,8 @@ func (s *Server) View(trigger string) (View, bool) {
 }
 
 // Submit lets a person send a form with what they entered, by block and action, and returns the id of the delivery. What is
-// entered in a menu or with radio buttons is the value of an option. Inputs that are not named hold what they held first.
+// entered in a menu or with radio buttons is the value of an option, and with checkboxes the values of some, on a line each. Inputs
+// that are not named hold what they held first.
 func (s *Server) Submit(user string, v View, values map[string]map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -601,6 +602,13 @@ func (e Element) state(entered map[string]string) map[string]any {
 			return map[string]any{"type": e.Type, "value": nil}
 		}
 		return map[string]any{"type": e.Type, "value": value}
+	}
+	if e.Type == "checkboxes" {
+		several := append([]Option{}, e.Several...)
+		if changed {
+			several = slices.DeleteFunc(slices.Clone(e.Options), func(o Option) bool { return !slices.Contains(strings.Split(value, "\n"), o.Value) })
+		}
+		return map[string]any{"type": e.Type, "selected_options": several}
 	}
 	selected := e.Selected
 	for i, o := range e.Options {

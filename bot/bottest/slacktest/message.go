@@ -71,6 +71,7 @@ type Element struct {
 	// Of a menu or of radio buttons:
 	Options  []Option `json:"options"`
 	Selected *Option  `json:"initial_option"`
+	Several  []Option `json:"initial_options"` // of checkboxes
 }
 
 // Option is one thing to choose.

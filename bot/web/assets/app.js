@@ -723,7 +723,8 @@ function decided(line) {
   const byNobody = line.decision === 'expire' || line.decision === 'withdrawn';
   const by = line.by && !byNobody ? ' by ' + (line.by === 'web:me' ? 'you' : line.by) : '';
   const at = line.at ? ', ' + timeText(line.at) : '';
-  const rule = line.rule ? ' until ' + dayText(line.always) + ' (rule ' + line.rule + ')' : '';
+  const open = line.rule && line.open ? ', with ' + line.open.map(o => 'any ' + o.name + ' ' + o.within).join('; ') : '';
+  const rule = line.rule ? open + ' until ' + dayText(line.always) + ' (rule ' + line.rule + ')' : '';
   const why = line.text ? ': ' + line.text.replace(/^not run: /, '') : '';
   entry.node.classList.add('settled');
   entry.fault.textContent = '';
@@ -786,9 +787,17 @@ function denyForm(entry) {
 // alwaysForm shows the rule that would be saved, beside the call that stands on the card.
 function alwaysForm(entry) {
   const { line } = entry;
-  const yes = button('Always allow', 'primary', () => decide(entry, { verdict: 'always' }));
+  const boxes = (line.open || []).map((o, n) => ({ name: o.name, words: 'any ' + o.name + ' ' + o.within, box: make('input', { type: 'checkbox', id: 'open-' + line.id + '-' + n }) }));
+  const open = () => boxes.filter(b => b.box.checked).map(b => b.name);
+  const means = make('p', { class: 'text', role: 'status' });
+  const tell = () => { means.textContent = (open().length ? line.open_means : line.always_means) + dayText(line.always) + '. /approvals lists this and ends it.'; };
+  boxes.forEach(b => b.box.addEventListener('change', tell));
+  tell();
+  const yes = button('Always allow', 'primary', () => decide(entry, { verdict: 'always', open: open() }));
   const form = make('div', { class: 'form', role: 'group', 'aria-label': 'Always allow this' },
-    make('p', { class: 'text', text: line.always_means + dayText(line.always) + '. /approvals lists this and ends it.' }),
+    boxes.length ? make('fieldset', {}, make('legend', { class: 'label', text: 'Leave open' }),
+      ...boxes.map(b => make('label', { class: 'check', for: b.box.id }, b.box, make('code', { text: b.words })))) : null,
+    means,
     make('div', { class: 'buttons' }, yes, button('Back', '', () => backTo(entry, 'Always allow this…'))));
   onEscape(form, () => backTo(entry, 'Always allow this…'));
   entry.foot.replaceChildren(form);
