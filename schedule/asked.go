@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"nudge/memory"
@@ -52,6 +53,9 @@ func Ask(tx memory.Tx, name, person, zone string, now time.Time) error {
 
 // takeAsked carries out a tick that was asked for.
 func (c *Clock) takeAsked(ctx context.Context, t *tick, people []string) verdict {
+	if t.parts != nil {
+		return c.takeAskedParts(ctx, t, people)
+	}
 	finding, err := c.check(ctx, t)
 	switch {
 	case ctx.Err() != nil:
@@ -68,6 +72,20 @@ func (c *Clock) takeAsked(ctx context.Context, t *tick, people []string) verdict
 	if v.word == Woke {
 		v.reason = clip("asked for: woke "+strings.Join(v.well, ", "), maxReason)
 	}
+	return v
+}
+
+// takeAskedParts does it for each who asked, where the condition is about each by themselves.
+func (c *Clock) takeAskedParts(ctx context.Context, t *tick, people []string) verdict {
+	t.parts = slices.DeleteFunc(t.parts, func(part *tick) bool { return !slices.Contains(people, part.person) })
+	verdicts := make([]verdict, len(t.parts))
+	var all sync.WaitGroup
+	for i, part := range t.parts {
+		all.Go(func() { verdicts[i] = c.takeAsked(ctx, part, part.people) })
+	}
+	all.Wait()
+	v := t.together(verdicts)
+	v.change = nil
 	return v
 }
 

@@ -459,6 +459,17 @@ func bringBack(tx memory.Tx, person string, now time.Time) error {
 	return nil
 }
 
+// bringBack lets what snoozes hold back come now, and reports whether that is anything.
+func (z *Zone) bringBack(now time.Time) (any bool) {
+	if z.Held.After(now) {
+		z.Held, any = now.UTC(), true
+	}
+	for _, own := range z.People {
+		any = own.bringBack(now) || any
+	}
+	return any
+}
+
 func (h Heartbeat) bringBack(tx memory.Tx, now time.Time) error {
 	state, err := loadState(tx, h)
 	if err != nil {
@@ -466,11 +477,11 @@ func (h Heartbeat) bringBack(tx memory.Tx, now time.Time) error {
 	}
 	changed := false
 	for name, zone := range state.Zones {
-		if !zone.Held.After(now) {
+		if !zone.bringBack(now) {
 			continue
 		}
-		zone.Held, changed = now.UTC(), true
-		if err := tx.Due().Put(memory.DueRow{Key: retryKey(h.Name, name), At: zone.Held}); err != nil {
+		changed = true
+		if err := tx.Due().Put(memory.DueRow{Key: retryKey(h.Name, name), At: now}); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -336,7 +335,7 @@ func (c *claiming) retry(zone *Zone) (*tick, error) {
 	}
 	if c.row.heartbeat.isOver(c.now) {
 		zone.close()
-		zone.Held, zone.Owed = time.Time{}, nil
+		zone.Held, zone.Owed, zone.People = time.Time{}, nil, nil
 		return nil, nil
 	}
 	own, found, err := c.tx.Due().Get(heartbeatKey(c.row.name, c.row.zone))
@@ -347,7 +346,12 @@ func (c *claiming) retry(zone *Zone) (*tick, error) {
 	if err != nil || going {
 		return nil, err
 	}
-	return c.open(zone, c.row.At, true), nil
+	t := c.open(zone, c.row.At, true)
+	if t.people == nil && c.row.heartbeat.Condition.Personal() {
+		zone.Claim = time.Time{} // for whom it was to come, it came before
+		return nil, nil
+	}
+	return t, nil
 }
 
 // tick claims a heartbeat's own tick, the last one that is due: those before it were missed.
@@ -407,11 +411,14 @@ func (c *claiming) open(zone *Zone, at time.Time, outOfTurn bool) *tick {
 	if !zone.Held.After(c.now) {
 		zone.Held = time.Time{}
 	}
-	before := *zone
-	before.Done, before.Owed = slices.Clone(zone.Done), slices.Clone(zone.Owed)
+	personal := c.row.heartbeat.Condition.Personal()
+	if personal {
+		zone.divide(c.row.people[c.row.zone])
+	}
+	before := *zone.clone()
 	zone.Asked = nil
 	retry := outOfTurn && !zone.Retry.IsZero() && !zone.Retry.After(c.now)
-	return &tick{
+	t := &tick{
 		key:       heartbeatKey(c.row.name, c.row.zone),
 		heartbeat: c.row.heartbeat,
 		zone:      c.row.zone,
@@ -423,6 +430,10 @@ func (c *claiming) open(zone *Zone, at time.Time, outOfTurn bool) *tick {
 		late:      c.now.Sub(at) > onTime,
 		before:    before,
 	}
+	if personal {
+		t.divide(zone, c.now, outOfTurn)
+	}
+	return t
 }
 
 func (c *claiming) record(at time.Time, word, reason string) error {

@@ -61,8 +61,8 @@ type Config struct {
 	// failure, or when the program stopped in the middle, it is called again with the same heartbeat, person and
 	// episode, so that these three tell a repeat.
 	Wake func(ctx context.Context, waking Waking) (Ended, error)
-	// Conditions builds the condition of a heartbeat, whose Zone is that of the people for whom it falls due. Who made the
-	// heartbeat may bound what it can look at.
+	// Conditions builds the condition of a heartbeat, whose Zone is that of the people for whom it falls due, for one look at it:
+	// a [Personal] one if [Spec.Personal] says so. Who made the heartbeat may bound what it can look at.
 	Conditions func(Heartbeat) (Condition, error)
 	// Zone gives a person's IANA time zone, "" when unknown, which counts as UTC.
 	Zone func(person string) string

@@ -61,6 +61,7 @@ func (h Heartbeat) without(tx memory.Tx, theirs func(id string) bool) error {
 	for _, zone := range state.Zones {
 		if zone != nil {
 			zone.Owed = slices.DeleteFunc(zone.Owed, theirs)
+			zone.tidyPeople(h.For)
 		}
 	}
 	if err := state.save(tx, h.Name); err != nil {

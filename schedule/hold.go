@@ -118,6 +118,16 @@ func (t *tick) owes(f Finding, now time.Time) bool {
 // passOver is the verdict of a tick all of whose people are held back: nothing that is remembered of the condition changes.
 func (t *tick) passOver(all []held) verdict {
 	v := verdict{word: holdWord(all), reason: clip(t.inWords(all), maxReason), held: firstSnooze(all)}
+	if t.parts != nil {
+		v.held = time.Time{}
+		v.change = func(z *Zone, _ []string) []string {
+			for _, h := range all {
+				own := z.person(h.person)
+				own.Held = earlier(own.Held, h.Until)
+			}
+			return nil
+		}
+	}
 	if t.heartbeat.Condition.Always() {
 		// It has no state that would bring the tick back.
 		v.change = func(z *Zone, _ []string) []string { z.owe(snoozing(all)); return nil }
@@ -251,7 +261,7 @@ func (t *tick) noteWoken(tx memory.Tx, v verdict, now time.Time) (silenced []str
 		switch {
 		case taste == nil:
 			continue
-		case taste.Withheld == t.before.Episode:
+		case taste.Withheld == t.part(person).before.Episode:
 			taste.Withheld = ""
 			silenced = append(silenced, person)
 			first = earlier(first, a.SnoozedBy(t.heartbeat.Name, now))

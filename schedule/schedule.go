@@ -2,7 +2,8 @@
 //
 // A [Heartbeat] is a prompt that falls due again. Its [Spec] describes a [Condition]: the check in code that says
 // whether to wake. The [Clock] is the one place where time passes: it claims what is due in the store's due index,
-// checks each condition once for all people of a time zone, and wakes those people through a function it was given.
+// checks each condition once for all people of a time zone, and wakes those people through a function it was given. A
+// condition that is [Personal] says of each of them whether they are woken.
 // A tick whose condition is false costs two small writes, which others that are due share, and no model call. Each tick leaves one [Outcome] with its
 // reason, and [Why] tells them until they have aged ([KeptFor]).
 //

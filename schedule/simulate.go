@@ -281,54 +281,104 @@ func (l *lane) decide(ctx context.Context) Decision {
 		return Decision{Outcome: o, Heartbeat: l.h.Name, Recorded: true}
 	}
 	if l.then != nil && at.After(l.of.Past.at) {
-		kept := *l.then
-		l.state, l.then = &kept, nil
+		l.state, l.then = l.then.clone(), nil
 	}
 	d := Decision{Outcome: Outcome{Tick: at.UTC(), Zone: l.zone}, Heartbeat: l.h.Name}
 	t := &tick{heartbeat: l.h, zone: l.zone, people: l.people, size: len(l.people), at: at, before: *l.state}
-	if back := l.snoozed(at); len(back) == len(l.people) {
+	if l.h.Condition.Personal() {
+		l.state.divide(l.people)
+		t.divide(l.state, at, !at.Equal(l.due))
+	}
+	if back := l.snoozed(t.people, at); len(back) == len(t.people) {
 		d.Word, d.Reason = l.passOver(t, back)
 		return d
 	}
-	f, err := look(ctx, slog.New(slog.DiscardHandler), l.h, l.build, l.state.Digest)
+	if t.parts != nil {
+		l.decideParts(ctx, t, &d)
+		return d
+	}
+	f, err := lookOnce(ctx, slog.New(slog.DiscardHandler), l.h, l.build, l.state.Digest)
 	if err != nil {
-		d.Word, d.Reason = Failed, clip(err.Error(), maxReason)
-		d.Reason += told(l.state.checkFailed(d.Reason))
+		l.failed(err, &d)
 		return d
 	}
 	d.Evidence = f.Evidence
-	wake, reason := t.judge(f, at)
-	if !wake {
-		d.Word, d.Reason = Slept, reason+told(l.state.slept(f))
-		return d
-	}
-	free, back := l.free(at)
-	if len(free) == 0 {
-		d.Word, d.Reason = l.passOver(t, back)
-		d.Reason += told(l.state.slept(f))
-		return d
-	}
-	d.Word, d.Reason = Woke, t.wokeReason(free, round{back: back})
-	d.Reason += told(l.state.endedWell(f, t.owing(back), at))
-	for _, person := range free {
-		a := l.of.attentionOf(person)
-		if taste := a.Tastes[l.h.Name]; taste != nil && taste.Less > 0 {
-			taste.Woke = at
-		}
-		a.spend(at, Unasked{Person: person, Zone: l.of.zoneOf(person)})
-	}
+	word, reason, said := l.judge(t, f)
+	d.Word, d.Reason = word, reason+told(said)
 	return d
 }
 
-// passOver is a tick all of whose people are held back. It comes again when the first of their snoozes ends.
+// decideParts decides for each person by themselves.
+func (l *lane) decideParts(ctx context.Context, t *tick, d *Decision) {
+	found, err := lookForParts(ctx, slog.New(slog.DiscardHandler), l.h, l.build, t.parts)
+	if err != nil {
+		l.failed(err, d)
+		return
+	}
+	var shares []share
+	var seen []string
+	for i, part := range t.parts {
+		word, reason, _ := l.judge(part, found[i])
+		shares = append(shares, share{part.person, word, reason})
+		if word == Woke && found[i].Evidence != "" {
+			seen = append(seen, found[i].Evidence)
+		}
+	}
+	d.Word, d.Reason = t.inOne(shares)
+	d.Reason += told(l.state.checkWorked())
+	d.Evidence = clip(strings.Join(seen, "\n"), MaxEvidence)
+	if d.Word == Woke {
+		l.state.Woke++ // a tick counts once
+	}
+	l.state.tidyPeople(l.people)
+	l.again = l.state.againAfter(t.at)
+}
+
+func (l *lane) failed(err error, d *Decision) {
+	d.Word, d.Reason = Failed, clip(err.Error(), maxReason)
+	d.Reason += told(l.state.checkFailed(d.Reason))
+}
+
+// judge decides what a tick, or a part of one, does with what was found.
+func (l *lane) judge(t *tick, f Finding) (word, reason string, said []string) {
+	state := t.remembered(l.state)
+	wake, reason := t.judge(f, t.at)
+	if !wake {
+		return Slept, reason, state.slept(f)
+	}
+	free, back := l.free(t.people, t.at)
+	if len(free) == 0 {
+		word, reason = l.passOver(t, back)
+		return word, reason, state.slept(f)
+	}
+	for _, person := range free {
+		a := l.of.attentionOf(person)
+		if taste := a.Tastes[l.h.Name]; taste != nil && taste.Less > 0 {
+			taste.Woke = t.at
+		}
+		a.spend(t.at, Unasked{Person: person, Zone: l.of.zoneOf(person)})
+	}
+	return Woke, t.wokeReason(free, round{back: back}), state.endedWell(f, t.owing(back), t.at)
+}
+
+// passOver is a tick, or a part of one, all of whose people are held back. It comes again when the first of their snoozes ends.
 func (l *lane) passOver(t *tick, back []held) (word, reason string) {
 	v := t.passOver(back)
+	if l.h.Condition.Personal() {
+		if t.parts != nil {
+			v.change(l.state, nil)
+		} else {
+			own := t.remembered(l.state)
+			own.Held = earlier(own.Held, v.held)
+		}
+		v.held = l.state.againAfter(t.at)
+	}
 	l.again = earlier(l.again, v.held)
 	return v.word, v.reason
 }
 
-func (l *lane) snoozed(at time.Time) (back []held) {
-	for _, person := range l.people {
+func (l *lane) snoozed(people []string, at time.Time) (back []held) {
+	for _, person := range people {
 		if until := l.of.attentionOf(person).SnoozedBy(l.h.Name, at); !until.IsZero() {
 			back = append(back, held{person: person, Hold: Hold{Until: until, By: BySnooze}})
 		}
@@ -336,9 +386,9 @@ func (l *lane) snoozed(at time.Time) (back []held) {
 	return back
 }
 
-// free parts the lane's people into those who would be woken and those who would be held back.
-func (l *lane) free(at time.Time) (free []string, back []held) {
-	for _, person := range l.people {
+// free parts people into those who would be woken and those who would be held back.
+func (l *lane) free(people []string, at time.Time) (free []string, back []held) {
+	for _, person := range people {
 		a, zone := l.of.attentionOf(person), l.of.zoneOf(person)
 		hold := a.Hold(l.h.Name, at, at)
 		if !hold.Holds() {

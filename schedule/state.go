@@ -3,6 +3,7 @@ package schedule
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"nudge/memory"
@@ -96,6 +97,11 @@ func loadState(tx memory.Tx, h Heartbeat) (*State, error) {
 		return newState(h), nil
 	case state.Zones == nil:
 		state.Zones = map[string]*Zone{}
+	}
+	for _, zone := range state.Zones {
+		if zone != nil {
+			maps.DeleteFunc(zone.People, func(_ string, own *Zone) bool { return own == nil })
+		}
 	}
 	return state, nil
 }

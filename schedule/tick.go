@@ -32,6 +32,8 @@ type tick struct {
 	late      bool          // makes up for a missed tick
 	before    Zone          // what was remembered when it was claimed
 	spread    time.Duration // the time over which its people are woken
+	person    string        // whom a part is about; "" for what has parts or needs none
+	parts     []*tick       // one for each person, where the condition is about each by themselves
 }
 
 // take decides whom the tick may wake, checks its condition and wakes.
@@ -49,15 +51,25 @@ func (c *Clock) take(ctx context.Context, t *tick) verdict {
 	if snoozed != nil {
 		return t.passOver(snoozed)
 	}
+	if t.parts != nil {
+		return c.takeParts(ctx, t)
+	}
 	finding, err := c.check(ctx, t)
 	if ctx.Err() != nil {
-		return verdict{word: Unknown, reason: "the program was stopped before the check was over"}
+		return verdict{word: Unknown, reason: stoppedChecking}
 	}
 	if err != nil {
-		reason := clip(err.Error(), maxReason)
-		return verdict{word: Failed, reason: reason, change: func(z *Zone, _ []string) []string { return z.checkFailed(reason) }}
+		return checkFailed(err)
 	}
 	return c.act(ctx, t, finding)
+}
+
+const stoppedChecking = "the program was stopped before the check was over"
+
+// checkFailed is the verdict of a tick whose check came to nothing.
+func checkFailed(err error) verdict {
+	reason := clip(err.Error(), maxReason)
+	return verdict{word: Failed, reason: reason, change: func(z *Zone, _ []string) []string { return z.checkFailed(reason) }}
 }
 
 // act wakes those who are to hear of what was found, as far as they may be spoken to.
@@ -132,11 +144,45 @@ func (c *Clock) check(ctx context.Context, t *tick) (Finding, error) {
 	defer slot.leave()
 	h := t.heartbeat
 	h.Zone = t.zone
-	return look(ctx, c.config.Log, h, c.config.Conditions, t.before.Digest)
+	if t.person != "" { // what a run changed itself
+		found, err := lookForParts(ctx, c.config.Log, h, c.config.Conditions, []*tick{t})
+		if err != nil {
+			return Finding{}, err
+		}
+		return found[0], nil
+	}
+	return lookOnce(ctx, c.config.Log, h, c.config.Conditions, t.before.Digest)
 }
 
-// look builds a heartbeat's condition and checks it within its time.
-func look(ctx context.Context, log *slog.Logger, h Heartbeat, build func(Heartbeat) (Condition, error), previous string) (finding Finding, err error) {
+// lookOnce builds a heartbeat's condition and checks it.
+func lookOnce(ctx context.Context, log *slog.Logger, h Heartbeat, build func(Heartbeat) (Condition, error), previous string) (Finding, error) {
+	return look(ctx, log, h, build, func(ctx context.Context, condition Condition) (Finding, error) {
+		found, err := condition.Check(ctx, previous)
+		found.Evidence = clip(found.Evidence, MaxEvidence)
+		return found, err
+	})
+}
+
+// lookForParts builds the condition of a heartbeat that is about each person by themselves, and checks it for each.
+func lookForParts(ctx context.Context, log *slog.Logger, h Heartbeat, build func(Heartbeat) (Condition, error), parts []*tick) ([]Finding, error) {
+	return look(ctx, log, h, build, func(ctx context.Context, condition Condition) ([]Finding, error) {
+		found := make([]Finding, len(parts))
+		for i, part := range parts {
+			own, err := personally(condition, part.person)
+			if err != nil {
+				return nil, err
+			}
+			if found[i], err = own.Check(ctx, part.before.Digest); err != nil {
+				return nil, err
+			}
+			found[i].Evidence = clip(found[i].Evidence, MaxEvidence)
+		}
+		return found, nil
+	})
+}
+
+// look builds a heartbeat's condition and has it checked within its time.
+func look[T any](ctx context.Context, log *slog.Logger, h Heartbeat, build func(Heartbeat) (Condition, error), check func(context.Context, Condition) (T, error)) (found T, err error) {
 	limit := h.Condition.Limit()
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -145,17 +191,16 @@ func look(ctx context.Context, log *slog.Logger, h Heartbeat, build func(Heartbe
 		if err != nil {
 			return fmt.Errorf("the condition cannot be built: %w", err)
 		}
-		finding, err = condition.Check(limited, previous)
+		found, err = check(limited, condition)
 		return err
 	})
 	switch {
 	case err == nil:
-		finding.Evidence = clip(finding.Evidence, MaxEvidence)
-		return finding, nil
+		return found, nil
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
-		return Finding{}, fmt.Errorf("the check was not over after %s", shortDuration(limit))
+		return found, fmt.Errorf("the check was not over after %s", shortDuration(limit))
 	}
-	return Finding{}, fmt.Errorf("the check failed: %w", err)
+	return found, fmt.Errorf("the check failed: %w", err)
 }
 
 // protect turns a panic of foreign code into an error.
@@ -205,6 +250,7 @@ func (c *Clock) openEpisode(ctx context.Context, t *tick) error {
 		if zone == nil || !zone.Claim.Equal(t.at) {
 			return nil
 		}
+		zone = t.remembered(zone)
 		zone.Episode, zone.Pending, zone.Found, zone.Done = t.before.Episode, true, t.before.Found, t.before.Done
 		return state.save(tx, t.heartbeat.Name)
 	})

@@ -48,10 +48,7 @@ func (t *tick) sumUp(r round) verdict {
 	v := verdict{word: Woke, wakes: true, held: firstSnooze(r.back)}
 	v.runs = r.runs
 	for _, run := range r.runs {
-		v.used.ModelCalls += run.ended.ModelCalls
-		v.used.TokensIn += run.ended.TokensIn
-		v.used.TokensOut += run.ended.TokensOut
-		v.used.CostUSD += run.ended.CostUSD
+		v.used.add(run.ended)
 		if run.ended.OK {
 			v.well = append(v.well, run.person)
 		} else if v.reason == "" {
@@ -186,7 +183,7 @@ func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v
 		if v.change != nil {
 			said = v.change(zone, silenced)
 		}
-		zone.Held = earlier(zone.Held, v.held)
+		t.hold(zone, v.held, silenced)
 	}
 	if h.MaxTicks > 0 && zone.Woke >= h.MaxTicks {
 		zone.Over = true
@@ -200,14 +197,36 @@ func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v
 			return nil, err
 		}
 	}
-	row, again := retryKey(h.Name, t.zone), zone.again()
+	zone.tidyPeople(h.For)
+	row, again := retryKey(h.Name, t.zone), zone.againAfter(t.at)
 	switch {
-	case again.After(t.at) && h.resting() == "":
+	case !again.IsZero() && h.resting() == "":
 		return said, tx.Due().Put(memory.DueRow{Key: row, At: again})
-	case again.IsZero() && !before.IsZero():
+	case zone.again().IsZero() && !before.IsZero():
 		return said, tx.Due().Remove(row)
 	}
 	return said, nil
+}
+
+// hold notes when a snooze ends for which somebody was passed over: of a tick that has parts, of those to whom nothing was said,
+// since the parts have noted the others.
+func (t *tick) hold(zone *Zone, until time.Time, silenced []string) {
+	if t.parts == nil {
+		zone.Held = earlier(zone.Held, until)
+		return
+	}
+	for _, person := range silenced {
+		own := zone.person(person)
+		own.Held = earlier(own.Held, until)
+	}
+}
+
+// add sums up what runs used.
+func (e *Ended) add(other Ended) {
+	e.ModelCalls += other.ModelCalls
+	e.TokensIn += other.TokensIn
+	e.TokensOut += other.TokensOut
+	e.CostUSD += other.CostUSD
 }
 
 func (c *Counters) add(v verdict) {

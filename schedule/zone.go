@@ -32,6 +32,10 @@ type Zone struct {
 	Warned   bool      `json:"warned,omitempty"`   // the owners were told of failing runs
 	Claim    time.Time `json:"claim,omitzero"`     // the tick that was begun and has no outcome yet
 	Over     bool      `json:"over,omitempty"`     // has no further tick of its own
+
+	// People is what is remembered of each person where the condition is about each by themselves. All of the ticks' own stays
+	// above: Woke, Errors, Asked, Alarmed, Warned, Claim and Over.
+	People map[string]*Zone `json:"people,omitempty"`
 }
 
 // afresh is a zone whose condition was replaced. What is true of the ticks, not of the condition, stays.
@@ -40,11 +44,19 @@ func (z *Zone) afresh() *Zone {
 }
 
 // again is when a tick comes out of its turn: to bring a failed run back, or what a snooze held back. Zero for never.
-func (z *Zone) again() time.Time {
-	if z.Held.IsZero() || !z.Retry.IsZero() && z.Retry.Before(z.Held) {
-		return z.Retry
+func (z *Zone) again() time.Time { return z.againAfter(time.Time{}) }
+
+// againAfter is when a tick next comes out of its turn after an instant.
+func (z *Zone) againAfter(at time.Time) (next time.Time) {
+	for _, again := range []time.Time{z.Retry, z.Held} {
+		if again.After(at) {
+			next = earlier(next, again)
+		}
 	}
-	return z.Held
+	for _, own := range z.People {
+		next = earlier(next, own.againAfter(at))
+	}
+	return next
 }
 
 func (z *Zone) isDone(person string) bool { return slices.Contains(z.Done, person) }
@@ -109,11 +121,13 @@ func (z *Zone) keepEpisode(opened Zone) {
 	z.Episode, z.Pending, z.Found = opened.Episode, opened.Pending, opened.Found
 }
 
+const runsWorkAgain = "its runs end well again"
+
 // wentWell notes that neither the check nor a run failed.
 func (z *Zone) wentWell() []string {
 	said := z.checkWorked()
 	if z.Warned {
-		said = append(said, "its runs end well again")
+		said = append(said, runsWorkAgain)
 	}
 	z.Failures, z.Warned = 0, false
 	return said

@@ -226,14 +226,11 @@ func (w *simulated) zone(person string) string { return w.people[person].Zone }
 func (w *simulated) condition(h schedule.Heartbeat, now func() time.Time) (schedule.Condition, error) {
 	env := w.env
 	env.Now = now
-	env.Silent = func(context.Context) (time.Time, error) {
-		last := h.Since
-		for _, person := range h.For {
-			if w.spoke[person].After(last) {
-				last = w.spoke[person]
-			}
+	env.Silent = func(_ context.Context, person string) (time.Time, error) {
+		if last := w.spoke[person]; last.After(h.Since) {
+			return last, nil
 		}
-		return last, nil
+		return h.Since, nil
 	}
 	return conditionOf(h, env, workspaces(w.config, w.dir))
 }

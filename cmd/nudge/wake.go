@@ -46,22 +46,16 @@ func conditionOf(h schedule.Heartbeat, env condition.Env, dirs workspace.Dirs) (
 	return condition.New(h.Condition, env)
 }
 
-// silent tells since when none of a heartbeat's people has said anything: since the heartbeat was made, at the longest.
-func (p *program) silent(h schedule.Heartbeat) func(context.Context) (time.Time, error) {
-	return func(ctx context.Context) (last time.Time, err error) {
+// silent tells since when one of a heartbeat's people has said nothing: since the heartbeat was made, at the longest.
+func (p *program) silent(h schedule.Heartbeat) func(context.Context, string) (time.Time, error) {
+	return func(ctx context.Context, person string) (last time.Time, err error) {
 		err = p.store.View(ctx, func(tx memory.Tx) error {
-			last = h.Since
-			for _, person := range h.For {
-				at, err := lastWord(tx, person)
-				if err != nil {
-					return err
-				}
-				if at.After(last) {
-					last = at
-				}
-			}
-			return nil
+			last, err = lastWord(tx, person)
+			return err
 		})
+		if last.Before(h.Since) {
+			last = h.Since
+		}
 		return last, err
 	}
 }

@@ -2,8 +2,8 @@
 //
 // [New] turns a description into a [schedule.Condition]. Kinds: always is true at every tick; command runs a program
 // (exit status 0 is true, 1 is false, everything else an error); http asks an address; file looks at one file or folder;
-// expr computes with the operator's [Gauges] and the time; idle is true when people have been silent; all and any combine
-// others. A condition keeps nothing between two checks: what it must remember it is given back. One that was not written
+// expr computes with the operator's [Gauges] and the time; idle is true of a person who has been silent; all and any combine
+// others. One in which idle stands is a [schedule.Personal]: it is about each person by themselves. A condition keeps nothing between two checks: what it must remember it is given back. One that was not written
 // by the operator is confined: see [Env]. A condition written in Go is any [schedule.Condition]; package conditiontest has
 // the suite that every one passes.
 package condition
@@ -36,8 +36,8 @@ type Env struct {
 	Zone string
 	// Gauges are those that expressions may name; nil for none.
 	Gauges *Gauges
-	// Silent tells since when none of the heartbeat's people has said anything. Without it there are no idle conditions.
-	Silent func(ctx context.Context) (time.Time, error)
+	// Silent tells since when one of the heartbeat's people has said nothing. Without it there are no idle conditions.
+	Silent func(ctx context.Context, person string) (time.Time, error)
 	// Get makes the requests of http conditions; a plain one when nil.
 	Get http.RoundTripper
 	// Run runs a program; process.Run when nil.
@@ -54,7 +54,7 @@ type Public interface {
 }
 
 // New builds the condition of a description. It refuses a description that is not valid and kinds that are not
-// available, in an error that names the key.
+// available, in an error that names the key. What it gives is for one look at the world, if it is a [schedule.Personal].
 func New(spec schedule.Spec, env Env) (schedule.Condition, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
@@ -67,6 +67,9 @@ func New(spec schedule.Spec, env Env) (schedule.Condition, error) {
 	}
 	if env.Get == nil {
 		env.Get = plainRequests
+	}
+	if spec.Personal() {
+		return newPersonal(spec, env)
 	}
 	return build(spec, env, spec.Level())
 }

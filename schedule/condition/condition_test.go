@@ -61,7 +61,7 @@ func TestContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := condition.Env{Dir: dir, Gauges: gauges, Silent: func(context.Context) (time.Time, error) { return time.Unix(0, 0), nil }}
+	env := condition.Env{Dir: dir, Gauges: gauges, Silent: func(context.Context, string) (time.Time, error) { return time.Unix(0, 0), nil }}
 	file := func(path, test string) schedule.Spec {
 		spec := schedule.Spec{Kind: "file", Path: path, Test: test}
 		if test == "older_than" {
@@ -98,6 +98,11 @@ func TestContract(t *testing.T) {
 					continue
 				}
 				c := build(t, spec, env)
+				if p, is := c.(schedule.Personal); is != spec.Personal() {
+					t.Fatalf("it is personal: %v", is)
+				} else if is {
+					c = p.For("terminal:ann")
+				}
 				conditiontest.Contract(t, c)
 				if spec.Test == "changed" || spec.Test == "grows" || spec.Kind == "http" && spec.Status == 0 {
 					conditiontest.Watches(t, c)

@@ -9,10 +9,11 @@ import (
 	"nudge/schedule"
 )
 
-// idle is true while none of a heartbeat's people has spoken for a while.
+// idle is true of a person who has said nothing for a while.
 type idle struct {
+	person string
 	after  time.Duration
-	silent func(ctx context.Context) (time.Time, error)
+	silent func(ctx context.Context, person string) (time.Time, error)
 	now    func() time.Time
 }
 
@@ -27,7 +28,7 @@ func (i idle) Check(ctx context.Context, _ string) (schedule.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return schedule.Finding{}, fmt.Errorf("check idle: %w", err)
 	}
-	since, err := i.silent(ctx)
+	since, err := i.silent(ctx, i.person)
 	if err != nil {
 		return schedule.Finding{}, fmt.Errorf("check idle: %w", err)
 	}

@@ -52,7 +52,7 @@ func checkHeartbeat(c *Config, h Heartbeat, gauges *condition.Gauges, at *place,
 }
 
 // always is for how long people are silent who are not asked.
-func always(context.Context) (time.Time, error) { return time.Time{}, nil }
+func always(context.Context, string) (time.Time, error) { return time.Time{}, nil }
 
 // checkGauges holds the gauges against the rules of this file, and then against those of the conditions that read them. It
 // gives those that could be read.
