@@ -203,6 +203,20 @@ func TestNothingIsLeftOpenUnasked(t *testing.T) {
 	h.expect(t, w, false, `ship {"env":"staging","version":"v2"}`, `ship {"env":"production","version":"v1"}`)
 	h.expect(t, w, true, `ship {"env":"moon","version":"v2"}`, `ship {"version":"v2"}`, `ship {"env":"staging"}`, `ship {}`)
 	consistent(t, w.Config.Store)
+	for later, want := range []int{0, 2} {
+		err := w.Config.Store.Update(t.Context(), func(tx memory.Tx) error {
+			removed, err := agent.SweepRules(tx, time.Now().Add(time.Duration(later)*(agent.RuleTime+time.Hour)), 10)
+			if removed != want {
+				t.Errorf("%d rules are swept, want %d", removed, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.expect(t, w, true, `ship {"env":"staging","version":"v1"}`)
+	consistent(t, w.Config.Store)
 }
 
 // TestOnlyWhatACardOffersIsLeftOpen asks for more than a card says may be left open: nothing is decided then.

@@ -435,7 +435,7 @@ func TestRulesOfCommands(t *testing.T) {
 		})
 		defer q.Kill()
 		var rules []slowRule
-		for range rapid.IntRange(3, 15).Draw(r, "steps") {
+		for range rapid.IntRange(2, 10).Draw(r, "steps") {
 			if rapid.IntRange(0, 4).Draw(r, "change") == 0 {
 				q.change()
 			}
