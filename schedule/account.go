@@ -3,7 +3,6 @@ package schedule
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,9 +12,9 @@ import (
 	"nudge/memory"
 )
 
-// The table of accounts that somebody has linked: account, or a person who became one with another → accountRow. An
-// account that stands for itself has no row.
-const tableAccounts = "account"
+// The table of accounts that somebody has linked, by account, or by a person who became one with another. An account that
+// stands for itself has no row.
+const tableAccounts memory.Rows[accountRow] = "account"
 
 // accountRow says whose an account is.
 type accountRow struct {
@@ -43,8 +42,7 @@ func PersonOf(tx memory.Tx, account string) (string, error) {
 	if account == "" || len(account) > memory.MaxID {
 		return account, nil
 	}
-	var row accountRow
-	found, err := getJSON(tx.Table(tableAccounts), account, &row)
+	row, found, err := tableAccounts.Get(tx, account)
 	if err != nil {
 		return "", fmt.Errorf("look whose account %s is: %w", account, err)
 	}
@@ -87,11 +85,7 @@ func accountsOf(tx memory.Tx, person string) (all []Account, err error) {
 }
 
 func scanAccounts(tx memory.Tx, fn func(id string, row accountRow)) error {
-	err := tx.Table(tableAccounts).Scan("", func(id string, value []byte) error {
-		var row accountRow
-		if err := json.Unmarshal(value, &row); err != nil {
-			return fmt.Errorf("row %q: %w", id, err)
-		}
+	err := tableAccounts.Scan(tx, "", func(id string, row accountRow) error {
 		fn(id, row)
 		return nil
 	})
@@ -159,7 +153,7 @@ func (j Joined) take(tx memory.Tx, was string, now time.Time) error {
 	})
 	for id, row := range rows {
 		if err == nil {
-			err = putJSON(tx.Table(tableAccounts), id, row)
+			err = tableAccounts.Put(tx, id, row)
 		}
 	}
 	return err
@@ -169,12 +163,12 @@ func (j Joined) take(tx memory.Tx, was string, now time.Time) error {
 func (j Joined) attention(tx memory.Tx, now time.Time) error {
 	var both Attention
 	for _, was := range j.Was {
-		var a Attention
-		if _, err := getJSON(tx.Table(tableAttention), was, &a); err != nil {
+		a, _, err := tableAttention.Get(tx, was)
+		if err != nil {
 			return err
 		}
 		both.join(a)
-		if err := errors.Join(tx.Table(tableAttention).Delete(was), moveDigest(tx, was, j.Person)); err != nil {
+		if err := errors.Join(tableAttention.Delete(tx, was), moveDigest(tx, was, j.Person)); err != nil {
 			return err
 		}
 	}
@@ -188,7 +182,7 @@ func Unlink(tx memory.Tx, account string) error {
 		err = ErrUnlinked
 	}
 	if err == nil {
-		err = tx.Table(tableAccounts).Delete(account)
+		err = tableAccounts.Delete(tx, account)
 	}
 	if err != nil {
 		return fmt.Errorf("unlink %s: %w", account, err)
@@ -206,7 +200,7 @@ func ForgetAccounts(tx memory.Tx, person string) (removed int, err error) {
 	})
 	for _, id := range ids {
 		if err == nil {
-			err = tx.Table(tableAccounts).Delete(id)
+			err = tableAccounts.Delete(tx, id)
 		}
 	}
 	return len(ids), err

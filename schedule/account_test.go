@@ -107,7 +107,7 @@ func TestUnlinkingSeparatesWhatComesAfter(t *testing.T) {
 		if got := personOf(t, tx, discordAnn); err != nil || got != discordAnn || removed == 0 {
 			t.Errorf("after ForgetAccounts: %s, %d removed, %v", got, removed, err)
 		}
-		return tx.Table(tableAccounts).Scan("", func(id string, value []byte) error {
+		return tableAccounts.Table(tx).Scan("", func(id string, value []byte) error {
 			return fmt.Errorf("row %s is left: %s", id, value)
 		})
 	})

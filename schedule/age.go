@@ -19,7 +19,7 @@ const mostForgotten = 8
 // forgetOld forgets outcomes of ticks before an instant, the oldest first, but not the newest few. The state must be saved
 // afterwards.
 func (s *State) forgetOld(tx memory.Tx, name string, before time.Time) error {
-	table := tx.Table(tableTicks)
+	table := tableTicks.Table(tx)
 	for range mostForgotten {
 		oldest := s.oldest()
 		if s.Seq-oldest < keptAnyway {
@@ -66,7 +66,7 @@ func (h Heartbeat) begin(tx memory.Tx) error {
 // dateEnd notes when a heartbeat ended of which an earlier version did not keep that: with its last tick, as far as is known.
 func (h Heartbeat) dateEnd(tx memory.Tx) error {
 	h.EndedAt = h.Since
-	err := tx.Table(tableTicks).ScanBack(h.Name+"/", func(_ string, row []byte) error {
+	err := tableTicks.Table(tx).ScanBack(h.Name+"/", func(_ string, row []byte) error {
 		h.EndedAt = latest(h.EndedAt, tickOf(row))
 		return memory.ErrStop
 	})
@@ -135,7 +135,7 @@ func (h Heartbeat) forgetOutcomes(tx memory.Tx) error {
 		return err
 	}
 	for ; state.oldest() <= state.Seq; state.First = state.oldest() + 1 {
-		if err := tx.Table(tableTicks).Delete(tickKey(h.Name, state.oldest())); err != nil {
+		if err := tableTicks.Table(tx).Delete(tickKey(h.Name, state.oldest())); err != nil {
 			return err
 		}
 	}

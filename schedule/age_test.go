@@ -123,9 +123,9 @@ func TestEndedHeartbeatsAge(t *testing.T) {
 		r.expect("forgotten in time", r.sweep(), []string{"in chat", "taken out"})
 		r.check("what was forgotten")
 		r.expect("forgotten again", len(r.sweep()), 0)
-		r.expect("heartbeats", r.rows(tableHeartbeats), []string{"enough", "goes on"})
-		r.expect("states", r.rows(tableStates), []string{"enough", "goes on"})
-		r.expect("uses", r.rows(tableUse), []string{"enough/" + ann})
+		r.expect("heartbeats", r.rows(string(tableHeartbeats)), []string{"enough", "goes on"})
+		r.expect("states", r.rows(string(tableStates)), []string{"enough", "goes on"})
+		r.expect("uses", r.rows(string(tableUse)), []string{"enough/" + ann})
 		r.expect("outcomes of what stays", len(r.why("enough").Outcomes), 0)
 		r.expect("counters of what stays", r.why("enough").Counters.Wakes, 3)
 		r.update(func(tx memory.Tx) error {
@@ -165,15 +165,15 @@ func TestWhatBeginsAgainIsNotForgotten(t *testing.T) {
 		r.save(h)
 		r.update(func(tx memory.Tx) error { return End(tx, "disk", "done", r.now()) })
 		r.check("one that ended")
-		r.expect("rows of what ended", len(r.rows(tableEnded)), 1)
+		r.expect("rows of what ended", len(r.rows(string(tableEnded))), 1)
 		r.save(h)
 		r.check("one that began again")
-		r.expect("rows of what ended", len(r.rows(tableEnded)), 0)
+		r.expect("rows of what ended", len(r.rows(string(tableEnded))), 0)
 		r.pass(2 * KeptFor)
 		r.expect("forgotten", len(r.sweep()), 0)
 		r.update(func(tx memory.Tx) error { return errors.Join(End(tx, "disk", "done", r.now()), Remove(tx, "disk")) })
 		r.check("one that was taken away")
-		r.expect("rows of what ended", len(r.rows(tableEnded)), 0)
+		r.expect("rows of what ended", len(r.rows(string(tableEnded))), 0)
 	})
 }
 
@@ -201,11 +201,11 @@ func TestWhatAnEarlierVersionEnded(t *testing.T) {
 				}
 				h.Ended = "stopped in a conversation" // and no more, as it was
 				row, err := json.Marshal(h)
-				if err = errors.Join(err, tx.Table(tableHeartbeats).Put(name, row), rest(tx, name, func(*Heartbeat) {}), tx.Table(tableEnded).Delete(h.endedKey())); err != nil {
+				if err = errors.Join(err, tableHeartbeats.Table(tx).Put(name, row), rest(tx, name, func(*Heartbeat) {}), tx.Table(tableEnded).Delete(h.endedKey())); err != nil {
 					return err
 				}
 			}
-			return tx.Table(tableTicks).Put(tickKey("unreadable", 120), []byte("{"))
+			return tableTicks.Table(tx).Put(tickKey("unreadable", 120), []byte("{"))
 		})
 		r.reconcile()
 		var dated []string
@@ -223,6 +223,6 @@ func TestWhatAnEarlierVersionEnded(t *testing.T) {
 		r.pass(30 * 24 * time.Hour)
 		r.expect("forgotten then", r.sweep(), []string{"ticked"})
 		r.check("in the end")
-		r.expect("outcomes", len(r.rows(tableTicks)), 0)
+		r.expect("outcomes", len(r.rows(string(tableTicks))), 0)
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"nudge/memory"
 )
 
-// The table of what people said of being spoken to unasked: what [PersonOf] gives for a person → [Attention].
-const tableAttention = "attention"
+// The table of what people said of being spoken to unasked, by what [PersonOf] gives for a person.
+const tableAttention memory.Rows[Attention] = "attention"
 
 // Attention is one person's budget for unasked messages. Its methods decide and never look at a clock. Who has said
 // nothing about it has a zero one, and no row.
@@ -299,7 +299,7 @@ func LoadAttention(tx memory.Tx, account string) (Attention, error) {
 	if err != nil {
 		return a, err
 	}
-	if _, err := getJSON(tx.Table(tableAttention), person, &a); err != nil {
+	if a, _, err = tableAttention.Get(tx, person); err != nil {
 		return Attention{}, fmt.Errorf("load the attention of %s: %w", person, err)
 	}
 	for heartbeat, taste := range a.Tastes {
@@ -317,9 +317,9 @@ func (a Attention) save(tx memory.Tx, account string, now time.Time) error {
 		return err
 	}
 	if a.empty() {
-		err = tx.Table(tableAttention).Delete(person)
+		err = tableAttention.Delete(tx, person)
 	} else {
-		err = putJSON(tx.Table(tableAttention), person, a)
+		err = tableAttention.Put(tx, person, a)
 	}
 	if err != nil {
 		return fmt.Errorf("save the attention of %s: %w", person, err)

@@ -309,7 +309,7 @@ func TestForgetPerson(t *testing.T) {
 		return err
 	})
 	for key := range d.store.(*ledger).rows {
-		if want := tableHeartbeats + "\x00disk"; key != want && key != tableStates+"\x00disk" {
+		if want := string(tableHeartbeats) + "\x00disk"; key != want && key != string(tableStates)+"\x00disk" {
 			t.Errorf("%q is left", key)
 		}
 	}

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,8 +11,8 @@ import (
 	"nudge/memory"
 )
 
-// The table of what heartbeats told people: id → [Card]. The ids lie in the order in which the cards were made.
-const tableCards = "notify_card"
+// The table of what heartbeats told people, by id. The ids lie in the order in which the cards were made.
+const tableCards memory.Rows[Card] = "notify_card"
 
 // cardsFor is how long a card can be judged.
 const cardsFor = 90 * 24 * time.Hour
@@ -50,10 +49,9 @@ type Card struct {
 
 // AddCard keeps a card, gives it an id, and forgets those that are too old to be judged.
 func AddCard(tx memory.Tx, c Card) (id string, err error) {
-	table := tx.Table(tableCards)
 	old := cardID(c.Told.Add(-cardsFor), "")
 	var gone []string
-	err = table.Scan("", func(key string, _ []byte) error {
+	err = tableCards.Table(tx).Scan("", func(key string, _ []byte) error {
 		if key >= old {
 			return memory.ErrStop
 		}
@@ -61,7 +59,7 @@ func AddCard(tx memory.Tx, c Card) (id string, err error) {
 		return nil
 	})
 	for _, key := range gone {
-		err = errors.Join(err, table.Delete(key))
+		err = errors.Join(err, tableCards.Delete(tx, key))
 	}
 	c.ID = cardID(c.Told, strings.ToLower(rand.Text()[:10]))
 	c.Tick, c.Told = c.Tick.UTC(), c.Told.UTC()
@@ -82,7 +80,7 @@ func cardID(told time.Time, suffix string) string {
 	return fmt.Sprintf("n%014x%s", max(0, told.UnixMicro()), suffix)
 }
 
-func (c Card) put(tx memory.Tx) error { return putJSON(tx.Table(tableCards), c.ID, c) }
+func (c Card) put(tx memory.Tx) error { return tableCards.Put(tx, c.ID, c) }
 
 // KeepAnswer keeps with a card what its person was told that their feedback changes.
 func KeepAnswer(tx memory.Tx, c Card, answer string) error {
@@ -98,8 +96,7 @@ func LoadCard(tx memory.Tx, id string) (c Card, found bool, err error) {
 	if id == "" || len(id) > memory.MaxID {
 		return Card{}, false, nil
 	}
-	found, err = getJSON(tx.Table(tableCards), id, &c)
-	if err != nil {
+	if c, found, err = tableCards.Get(tx, id); err != nil {
 		return Card{}, false, fmt.Errorf("load notify card %s: %w", id, err)
 	}
 	return c, found, nil
@@ -107,11 +104,7 @@ func LoadCard(tx memory.Tx, id string) (c Card, found bool, err error) {
 
 // LastCard gives the newest card of a person's, of the heartbeat named or of any for "".
 func LastCard(tx memory.Tx, person, heartbeat string) (c Card, found bool, err error) {
-	err = tx.Table(tableCards).ScanBack("", func(key string, value []byte) error {
-		var one Card
-		if err := json.Unmarshal(value, &one); err != nil {
-			return fmt.Errorf("row %q: %w", key, err)
-		}
+	err = tableCards.ScanBack(tx, "", func(_ string, one Card) error {
 		if one.Person != person || heartbeat != "" && one.Heartbeat != heartbeat {
 			return nil
 		}
@@ -127,11 +120,7 @@ func LastCard(tx memory.Tx, person, heartbeat string) (c Card, found bool, err e
 // Cards gives the cards for which want is true, oldest first.
 func Cards(tx memory.Tx, want func(Card) bool) ([]Card, error) {
 	var list []Card
-	err := tx.Table(tableCards).Scan("", func(key string, value []byte) error {
-		var c Card
-		if err := json.Unmarshal(value, &c); err != nil {
-			return fmt.Errorf("row %q: %w", key, err)
-		}
+	err := tableCards.Scan(tx, "", func(_ string, c Card) error {
 		if want(c) {
 			list = append(list, c)
 		}
@@ -152,7 +141,7 @@ func removeCards(tx memory.Tx, want func(Card) bool) (ids []string, err error) {
 	list, err := Cards(tx, want)
 	for _, c := range list {
 		ids = append(ids, c.ID)
-		err = errors.Join(err, tx.Table(tableCards).Delete(c.ID))
+		err = errors.Join(err, tableCards.Delete(tx, c.ID))
 	}
 	return ids, err
 }
@@ -172,7 +161,7 @@ func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
 	if err = errors.Join(err, err2); err != nil {
 		return removed, err
 	}
-	return removed, errors.Join(tx.Table(tableAttention).Delete(of), tx.Due().Remove(DigestPrefix+of))
+	return removed, errors.Join(tableAttention.Delete(tx, of), tx.Due().Remove(DigestPrefix+of))
 }
 
 // The errors of [Judge], besides [ErrSpan]. Nothing is changed by a call that returns one.

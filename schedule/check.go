@@ -44,7 +44,7 @@ func (c *checking) problem(format string, args ...any) {
 }
 
 func (c *checking) heartbeats() error {
-	return c.tx.Table(tableHeartbeats).Scan("", func(name string, value []byte) error {
+	return tableHeartbeats.Table(c.tx).Scan("", func(name string, value []byte) error {
 		var h Heartbeat
 		if err := json.Unmarshal(value, &h); err != nil {
 			c.problem("heartbeat %q cannot be read: %v; it never wakes and cannot be listed: restore a backup", name, err)
@@ -82,7 +82,7 @@ func (c *checking) ended() error {
 }
 
 func (c *checking) readStates() error {
-	return c.tx.Table(tableStates).Scan("", func(name string, value []byte) error {
+	return tableStates.Table(c.tx).Scan("", func(name string, value []byte) error {
 		s := &State{}
 		if err := json.Unmarshal(value, s); err != nil {
 			c.problem("what is remembered of heartbeat %q cannot be read: %v; its ticks fail: restore a backup", name, err)
@@ -158,7 +158,7 @@ func (c *checking) zones() error {
 // outcomes counts the outcomes that are kept of each heartbeat.
 func (c *checking) outcomes() error {
 	counts := map[string]uint64{}
-	err := c.tx.Table(tableTicks).Scan("", func(key string, value []byte) error {
+	err := tableTicks.Table(c.tx).Scan("", func(key string, value []byte) error {
 		name, number, _ := strings.Cut(key, "/")
 		seq, err := strconv.ParseUint(number, 16, 64)
 		s := c.states[name]
@@ -182,7 +182,7 @@ func (c *checking) outcomes() error {
 }
 
 func (c *checking) attention() error {
-	return c.tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
+	return tableAttention.Table(c.tx).Scan("", func(person string, value []byte) error {
 		var a Attention
 		if err := json.Unmarshal(value, &a); err != nil {
 			c.problem("what %q said of being spoken to cannot be read: %v; no heartbeat wakes them: restore a backup", person, err)
@@ -202,7 +202,7 @@ func (c *checking) attention() error {
 }
 
 func (c *checking) cards() error {
-	return c.tx.Table(tableCards).Scan("", func(id string, value []byte) error {
+	return tableCards.Table(c.tx).Scan("", func(id string, value []byte) error {
 		var card Card
 		if err := json.Unmarshal(value, &card); err != nil {
 			c.problem("notify card %q cannot be read: %v; its buttons do nothing: restore a backup", id, err)
@@ -216,7 +216,7 @@ func (c *checking) cards() error {
 }
 
 func (c *checking) uses() error {
-	return c.tx.Table(tableUse).Scan("", func(key string, value []byte) error {
+	return tableUse.Table(c.tx).Scan("", func(key string, value []byte) error {
 		name, person, _ := strings.Cut(key, "/")
 		if _, found := c.beats[name]; !found {
 			c.problem("what heartbeat %q used for %q is kept, and the heartbeat is gone; nothing follows from it", name, person)
@@ -230,7 +230,7 @@ func (c *checking) uses() error {
 }
 
 func (c *checking) gone() error {
-	return c.tx.Table(tableGone).Scan("", func(person string, value []byte) error {
+	return tableGone.Table(c.tx).Scan("", func(person string, value []byte) error {
 		var row goneRow
 		if err := json.Unmarshal(value, &row); err != nil {
 			c.problem("why %q cannot be reached cannot be read: %v; no heartbeat wakes them until they write", person, err)

@@ -80,7 +80,7 @@ func readHeartbeats(tx memory.Tx, rows []*dueRow) error {
 			continue
 		}
 		if _, read := known[row.name]; !read {
-			stored, _, err := tx.Table(tableHeartbeats).Get(row.name)
+			stored, _, err := tableHeartbeats.Table(tx).Get(row.name)
 			if err != nil {
 				return err
 			}
@@ -219,7 +219,7 @@ func fire(ctx context.Context, tx memory.Tx, row *dueRow) error {
 
 // claimHeartbeat claims a heartbeat's row. It gives nil when there is nothing to carry out.
 func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, now time.Time) (*tick, error) {
-	stored, _, err := tx.Table(tableHeartbeats).Get(row.name)
+	stored, _, err := tableHeartbeats.Table(tx).Get(row.name)
 	if err != nil {
 		return nil, err
 	}
@@ -467,7 +467,7 @@ func (c *Clock) openStates(ctx context.Context) (names []string, err error) {
 	var open []Heartbeat
 	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
 		open = nil
-		return tx.Table(tableStates).Scan("", func(name string, value []byte) error {
+		return tableStates.Table(tx).Scan("", func(name string, value []byte) error {
 			if !bytes.Contains(value, []byte(`"claim":`)) {
 				return nil
 			}

@@ -42,10 +42,13 @@ func ForgetHeartbeats(tx memory.Tx, accounts ...string) (removed int, config []s
 }
 
 func forgetAccount(tx memory.Tx, account string) error {
-	if _, err := removeUse(tx, "", func(key string) bool { return strings.HasSuffix(key, "/"+account) }); err != nil {
+	_, err := memory.RemoveRows(tableUse.Table(tx), "", func(key string, _ []byte) (bool, error) {
+		return strings.HasSuffix(key, "/"+account), nil
+	})
+	if err != nil {
 		return err
 	}
-	return tx.Table(tableGone).Delete(account)
+	return tableGone.Delete(tx, account)
 }
 
 // without takes people out of a heartbeat. One that wakes nobody else is removed.

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,8 @@ import (
 	"nudge/memory"
 )
 
-// tableGone keeps who cannot be reached: account → goneRow. Accounts are kept apart, since each is a place of its own.
-const tableGone = "gone"
+// tableGone keeps who cannot be reached, by account. Accounts are kept apart, since each is a place of its own.
+const tableGone memory.Rows[goneRow] = "gone"
 
 type goneRow struct {
 	Reason string    `json:"reason"` // one line
@@ -30,7 +29,7 @@ const nobodyLeft = "nobody can be reached: "
 // it did not end well. Telling the owners is for the caller.
 func Lose(tx memory.Tx, person, heartbeat, reason string, now time.Time) (paused []string, err error) {
 	row := goneRow{clip(oneLine(reason), maxReason), now.UTC().Round(0)}
-	if err := putJSON(tx.Table(tableGone), person, row); err != nil {
+	if err := tableGone.Put(tx, person, row); err != nil {
 		return nil, fmt.Errorf("note that %s cannot be reached: %w", person, err)
 	}
 	if err := spoil(tx, heartbeat, person, row); err != nil {
@@ -61,13 +60,11 @@ func Lose(tx memory.Tx, person, heartbeat, reason string, now time.Time) (paused
 
 // spoil makes the newest tick that woke somebody one that did not end well.
 func spoil(tx memory.Tx, heartbeat, person string, row goneRow) error {
-	table := tx.Table(tableTicks)
 	var key string
 	var newest Outcome
-	err := table.ScanBack(heartbeat+"/", func(k string, value []byte) error {
-		var o Outcome
-		if err := json.Unmarshal(value, &o); err != nil || o.Word != Woke {
-			return err
+	err := tableTicks.ScanBack(tx, heartbeat+"/", func(k string, o Outcome) error {
+		if o.Word != Woke {
+			return nil
 		}
 		key, newest = k, o
 		return memory.ErrStop
@@ -77,7 +74,7 @@ func spoil(tx memory.Tx, heartbeat, person string, row goneRow) error {
 	}
 	newest.Word = Failed
 	newest.Reason = clip(newest.Reason+"; "+person+" "+row.String(), maxReason)
-	return putJSON(table, key, newest)
+	return tableTicks.Put(tx, key, newest)
 }
 
 // unreached makes a tick one that did not end well when a person whose run did is known not to have heard of it by now.
@@ -100,11 +97,10 @@ func Found(tx memory.Tx, person string, now time.Time) (found bool, err error) {
 	if person == "" || len(person) > memory.MaxID {
 		return false, nil
 	}
-	table := tx.Table(tableGone)
-	if _, found, err = table.Get(person); err != nil || !found {
+	if found, err = tableGone.Has(tx, person); err != nil || !found {
 		return false, err
 	}
-	if err := table.Delete(person); err != nil {
+	if err := tableGone.Delete(tx, person); err != nil {
 		return false, err
 	}
 	all, err := List(tx)
@@ -126,8 +122,7 @@ func loadGone(tx memory.Tx, person string) (row goneRow, gone bool, err error) {
 	if person == "" || len(person) > memory.MaxID {
 		return row, false, nil
 	}
-	gone, err = getJSON(tx.Table(tableGone), person, &row)
-	return row, gone, err
+	return tableGone.Get(tx, person)
 }
 
 // withoutGone are those of people who can be reached.

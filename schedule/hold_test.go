@@ -363,7 +363,7 @@ func TestWhoCannotBeLookedUpIsNotWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.save(beat("disk", "yes"))
-		r.update(func(tx memory.Tx) error { return tx.Table(tableAttention).Put(ann, []byte("{")) })
+		r.update(func(tx memory.Tx) error { return tableAttention.Table(tx).Put(ann, []byte("{")) })
 		r.start()
 		r.pass(time.Minute)
 		r.says("disk", Failed, unreadable)

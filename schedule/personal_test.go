@@ -337,7 +337,7 @@ func TestWhatWasRememberedOfAllTogether(t *testing.T) {
 		h.For = append(h.For, carl)
 		r.save(h)
 		r.update(func(tx memory.Tx) error {
-			return tx.Table(tableStates).Put("check in", []byte(`{"seq":0,"counters":{"ticks":0},"zones":{"UTC":{"true":true,"episode":"before","last_wake":"1999-12-31T00:00:00Z","woke":1,"owed":["terminal:bob"]}}}`))
+			return tableStates.Table(tx).Put("check in", []byte(`{"seq":0,"counters":{"ticks":0},"zones":{"UTC":{"true":true,"episode":"before","last_wake":"1999-12-31T00:00:00Z","woke":1,"owed":["terminal:bob"]}}}`))
 		})
 		s.set(true, ann, bob, carl)
 		r.start()

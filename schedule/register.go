@@ -106,7 +106,7 @@ func maker(by string) string {
 }
 
 func (h Heartbeat) put(tx memory.Tx) error {
-	if err := putJSON(tx.Table(tableHeartbeats), h.Name, h); err != nil {
+	if err := tableHeartbeats.Put(tx, h.Name, h); err != nil {
 		return fmt.Errorf("save heartbeat %s: %w", h.Name, err)
 	}
 	if h.Ended != "" {
@@ -142,8 +142,7 @@ func HasMade(tx memory.Tx, person string) (has bool, err error) {
 }
 
 func find(tx memory.Tx, name string) (Heartbeat, bool, error) {
-	var h Heartbeat
-	found, err := getJSON(tx.Table(tableHeartbeats), name, &h)
+	h, found, err := tableHeartbeats.Get(tx, name)
 	if err != nil {
 		return Heartbeat{}, false, fmt.Errorf("load heartbeat %s: %w", name, err)
 	}
@@ -179,15 +178,7 @@ func Load(tx memory.Tx, name string) (Heartbeat, error) {
 
 // List gives all heartbeats in order of name, those that are paused or have ended too.
 func List(tx memory.Tx) ([]Heartbeat, error) {
-	var list []Heartbeat
-	err := tx.Table(tableHeartbeats).Scan("", func(key string, value []byte) error {
-		var h Heartbeat
-		if err := json.Unmarshal(value, &h); err != nil {
-			return fmt.Errorf("row %q: %w", key, err)
-		}
-		list = append(list, h)
-		return nil
-	})
+	list, err := tableHeartbeats.All(tx, "")
 	if err != nil {
 		return nil, fmt.Errorf("list heartbeats: %w", err)
 	}
@@ -207,16 +198,9 @@ func Remove(tx memory.Tx, name string) error {
 	if err := state.unplace(tx, name); err != nil {
 		return err
 	}
-	var keys []string
-	err = tx.Table(tableTicks).Scan(name+"/", func(key string, _ []byte) error {
-		keys = append(keys, key)
-		return nil
-	})
-	for _, key := range keys {
-		err = errors.Join(err, tx.Table(tableTicks).Delete(key))
-	}
-	_, gone := removeUse(tx, name+"/", func(string) bool { return true })
-	err = errors.Join(err, gone, h.begin(tx), tx.Table(tableStates).Delete(name), tx.Table(tableHeartbeats).Delete(name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
+	_, ticks := memory.RemoveRows(tableTicks.Table(tx), name+"/", nil)
+	_, used := memory.RemoveRows(tableUse.Table(tx), name+"/", nil)
+	err = errors.Join(ticks, used, h.begin(tx), tableStates.Delete(tx, name), tableHeartbeats.Delete(tx, name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
 	if err != nil {
 		return fmt.Errorf("remove heartbeat %s: %w", name, err)
 	}

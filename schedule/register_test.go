@@ -169,7 +169,7 @@ func TestRemoveDuringARun(t *testing.T) {
 		r.pass(time.Hour)
 		r.stop()
 		r.expect("due rows", len(r.dueKeys()), 0)
-		for _, table := range []string{tableHeartbeats, tableStates, tableTicks} {
+		for _, table := range []string{string(tableHeartbeats), string(tableStates), string(tableTicks)} {
 			rows := 0
 			_ = r.store.View(t.Context(), func(tx memory.Tx) error {
 				return tx.Table(table).Scan("", func(string, []byte) error { rows++; return nil })

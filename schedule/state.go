@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
@@ -29,11 +28,12 @@ const (
 
 // The tables. Rows of tableTicks have the key NAME/SEQ.
 const (
-	tableEnded      = "heartbeat_ended" // when it ended, heartbeat → nothing
-	tableMade       = "heartbeat_made"  // person, heartbeat that they made in a conversation and that has not ended → nothing
-	tableHeartbeats = "heartbeat"
-	tableStates     = "heartbeat_state"
-	tableTicks      = "tick"
+	tableEnded = "heartbeat_ended" // when it ended, heartbeat → nothing
+	tableMade  = "heartbeat_made"  // person, heartbeat that they made in a conversation and that has not ended → nothing
+
+	tableHeartbeats memory.Rows[Heartbeat] = "heartbeat"
+	tableStates     memory.Rows[State]     = "heartbeat_state"
+	tableTicks      memory.Rows[Outcome]   = "tick"
 )
 
 // Outcome is how one tick ended.
@@ -67,29 +67,9 @@ func heartbeatKey(name, zone string) string { return "heartbeat/" + name + "/" +
 // retryKey is of the row for a tick that comes out of its turn.
 func retryKey(name, zone string) string { return "heartbeat-retry/" + name + "/" + zone }
 
-func getJSON(table memory.Table, key string, into any) (bool, error) {
-	data, found, err := table.Get(key)
-	if err != nil || !found {
-		return false, err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return false, fmt.Errorf("read row %q: %w", key, err)
-	}
-	return true, nil
-}
-
-func putJSON(table memory.Table, key string, value any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("write row %q: %w", key, err)
-	}
-	return table.Put(key, data)
-}
-
 // loadState gives what is remembered of a heartbeat as it is stored.
 func loadState(tx memory.Tx, h Heartbeat) (*State, error) {
-	state := &State{}
-	found, err := getJSON(tx.Table(tableStates), h.Name, state)
+	state, found, err := tableStates.Get(tx, h.Name)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("load the state of heartbeat %s: %w", h.Name, err)
@@ -103,7 +83,7 @@ func loadState(tx memory.Tx, h Heartbeat) (*State, error) {
 			maps.DeleteFunc(zone.People, func(_ string, own *Zone) bool { return own == nil })
 		}
 	}
-	return state, nil
+	return &state, nil
 }
 
 // newState is that of a heartbeat of which nothing is remembered yet. It has a zone if that is the same for all its people.
@@ -116,7 +96,7 @@ func newState(h Heartbeat) *State {
 }
 
 func (s *State) save(tx memory.Tx, name string) error {
-	if err := putJSON(tx.Table(tableStates), name, s); err != nil {
+	if err := tableStates.Put(tx, name, *s); err != nil {
 		return fmt.Errorf("save the state of heartbeat %s: %w", name, err)
 	}
 	return nil
@@ -130,12 +110,11 @@ func (s *State) record(tx memory.Tx, name string, outcome Outcome, now time.Time
 	s.Seq++
 	s.Counters.Ticks++
 	outcome.Tick = outcome.Tick.UTC().Round(0)
-	table := tx.Table(tableTicks)
-	if err := putJSON(table, tickKey(name, s.Seq), outcome); err != nil {
+	if err := tableTicks.Put(tx, tickKey(name, s.Seq), outcome); err != nil {
 		return fmt.Errorf("record a tick of heartbeat %s: %w", name, err)
 	}
 	if s.Seq > kept {
-		if err := table.Delete(tickKey(name, s.Seq-kept)); err != nil {
+		if err := tableTicks.Delete(tx, tickKey(name, s.Seq-kept)); err != nil {
 			return fmt.Errorf("forget an old tick of heartbeat %s: %w", name, err)
 		}
 	}

@@ -42,11 +42,7 @@ func Why(tx memory.Tx, name string, now time.Time) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{Heartbeat: h, Counters: state.Counters, State: *state}
-	err = tx.Table(tableTicks).ScanBack(name+"/", func(key string, value []byte) error {
-		var outcome Outcome
-		if err := json.Unmarshal(value, &outcome); err != nil {
-			return fmt.Errorf("row %q: %w", key, err)
-		}
+	err = tableTicks.ScanBack(tx, name+"/", func(_ string, outcome Outcome) error {
 		report.Outcomes = append(report.Outcomes, outcome)
 		return nil
 	})
@@ -102,7 +98,7 @@ func regards(tx memory.Tx, h Heartbeat, now time.Time) (all []Regard, err error)
 			all = append(all, Regard{account, []string{row.String()}})
 		}
 	}
-	err = tx.Table(tableAttention).Scan("", func(person string, value []byte) error {
+	err = tableAttention.Table(tx).Scan("", func(person string, value []byte) error {
 		var a Attention
 		if err := json.Unmarshal(value, &a); err != nil {
 			all = append(all, Regard{person, []string{"what they said cannot be read, so that they are not woken"}})
