@@ -111,8 +111,8 @@ func nameList(open []Opening) string {
 }
 
 // covers reports whether all that a rule leaves open may be left open of a call, within the same words.
-func covers(callable, open []Opening) bool {
-	return !slices.ContainsFunc(open, func(o Opening) bool { return !slices.Contains(callable, o) })
+func covers(offered, open []Opening) bool {
+	return !slices.ContainsFunc(open, func(o Opening) bool { return !slices.Contains(offered, o) })
 }
 
 // parted are a call's arguments in two objects, both in the one form: those that are bound, and those that are left open.
