@@ -149,6 +149,7 @@ type Discord struct {
 	zoned     *bot.Recent[bool]              // who was asked for their time zone
 	zoneless  chan string                    // who may have to be asked
 	deaf      *bot.Recent[time.Time]         // when people were found who take no messages
+	heard     *bot.Recent[time.Time]         // when people wrote in their direct conversation last
 	blank     blank
 
 	downloads *http.Client // for the bytes of files
@@ -190,7 +191,7 @@ func New(c Config) (*Discord, error) {
 		log: c.Log, alarm: c.Alarm, token: name, timing: timing, bookmarks: newBookmarks(), people: c.People,
 		downloads: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, host: address.Host,
 		asides: bot.NewRecent[aside](1000), drafts: bot.NewRecent[map[string]string](200), pointed: bot.NewRecent[said](200), stopped: bot.NewRecent[bool](200),
-		deaf: bot.NewRecent[time.Time](1000), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
+		deaf: bot.NewRecent[time.Time](1000), heard: bot.NewRecent[time.Time](1000), zoned: bot.NewRecent[bool](5000), zoneless: make(chan string, 100),
 	}
 	limiter := newLimiter(address, timing.Timeout, http.DefaultTransport)
 	limiter.alarm = c.Alarm

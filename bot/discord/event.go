@@ -100,6 +100,7 @@ func (d *Discord) message(ctx context.Context, in bot.Receiver, m said) {
 	d.rooms.names.Put(m.Author.ID, m.Author.called())
 	if m.direct() {
 		d.rooms.dms.Put(m.Author.ID, m.Channel)
+		d.heard.Put(m.Author.ID, time.Now()) // before the next line, as noteDeaf reads them in the other order
 		d.deaf.Take(m.Author.ID)
 	}
 	if addressed && text == "" && len(m.Files) == 0 {

@@ -23,8 +23,9 @@ func (d *Discord) Say(ctx context.Context, r bot.Delivery) (receipt string, err 
 	if !ok {
 		return "", &bot.SendError{Gone: true, Err: fmt.Errorf("%q is no conversation of discord's", r.Address)}
 	}
+	began := time.Now()
 	receipt, err = d.say(ctx, p, r)
-	d.noteDeaf(p, err)
+	d.noteDeaf(p, began, err)
 	err = d.sendError(err)
 	d.ledger.Close(r.Key, err)
 	return receipt, err
@@ -67,11 +68,15 @@ func (d *Discord) say(ctx context.Context, p place, r bot.Delivery) (string, err
 	return "", nil
 }
 
-// noteDeaf remembers who takes no messages from the bot, so that nobody tries at every tick of a heartbeat.
-func (d *Discord) noteDeaf(p place, err error) {
+// noteDeaf remembers who takes no messages from the bot, so that nobody tries at every tick of a heartbeat. Who has written
+// since the try began is tried again: they may have opened their messages first.
+func (d *Discord) noteDeaf(p place, began time.Time, err error) {
 	if c := code(err); p.user != "" && (c == codeCannotTell || c == codeNoGuild) {
 		d.log.Warn("somebody takes no direct messages from the bot; they are not tried for a while", "person", personID(p.user), "for", d.timing.Rest, "code", c)
 		d.deaf.Put(p.user, time.Now())
+		if heard, known := d.heard.Get(p.user); known && heard.After(began) {
+			d.deaf.Take(p.user)
+		}
 	}
 }
 

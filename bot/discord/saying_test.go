@@ -244,6 +244,26 @@ func TestWhoTakesNoMessages(t *testing.T) {
 	}
 }
 
+// TestWhoOpensMeanwhile has somebody open their direct messages and write while the answer that they are shut is on its way.
+func TestWhoOpensMeanwhile(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	answer, tried := make(chan struct{}), make(chan error)
+	h.server.Fail("message.create", discordtest.Fault{Status: 403, Code: codeCannotTell, Until: answer})
+	go func() {
+		_, err := h.say(reply(agent.Notify, home, "the disk is full"))
+		tried <- err
+	}()
+	h.await("it is tried", func() bool { return len(h.server.Calls("message.create")) == 1 })
+	dm(h, "hello")
+	h.hears("hello")
+	close(answer)
+	var send *bot.SendError
+	if err := <-tried; !errors.As(err, &send) || !send.Left {
+		t.Errorf("the error is %v", err)
+	}
+	h.said(reply(agent.Notify, home, "the disk is full"))
+}
+
 // TestThreads has threads that are there already, archived, locked, or not allowed.
 func TestThreads(t *testing.T) {
 	begin := func(t *testing.T) (h *hearing, address, thread string) {

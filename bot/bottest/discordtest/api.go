@@ -163,6 +163,12 @@ func readBody(r *http.Request) (body []byte, files []File) {
 
 // spoil lets a call go wrong, and reports whether that was all of its answer.
 func spoil(w http.ResponseWriter, r *http.Request, f Fault, out answer) bool {
+	if f.Until != nil {
+		select {
+		case <-f.Until:
+		case <-r.Context().Done():
+		}
+	}
 	switch {
 	case f.Hang:
 		<-r.Context().Done()

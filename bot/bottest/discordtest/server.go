@@ -83,6 +83,8 @@ type Fault struct {
 	Done       bool          // what was asked for is done all the same
 	Hang       bool          // there is no answer, until the caller gives up
 	Cut        bool          // the connection ends without an answer
+
+	Until <-chan struct{} // if set, the answer is given when it is closed or the caller gives up
 }
 
 type nonce struct {
