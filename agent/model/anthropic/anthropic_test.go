@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	"nudge/agent/model"
 	"nudge/agent/model/modeltest"
+	"nudge/agent/model/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -47,6 +47,35 @@ func TestContract(t *testing.T) {
 	}
 }
 
+func TestLine(t *testing.T) {
+	modeltest.RunLine(t, modeltest.Line{
+		Connect: func(c modeltest.Connection) (model.Model, error) {
+			return New(Config{BaseURL: c.BaseURL, Model: c.Model, Key: c.Key, Stream: true, CallTimeout: c.CallTimeout, IdleTimeout: c.IdleTimeout, HTTP: c.HTTP})
+		},
+		BaseURL: "https://llm.test", Path: "v1/messages", Prefix: "sk-ant-",
+		Begins: began, Says: func(text string) string { return says("0", text) }, Ends: ended("end_turn"),
+		Whole: func(text string) string {
+			return `{"type":"message","model":"m","content":[{"type":"text","text":` + quoted(text) + `}],"stop_reason":"end_turn"}`
+		},
+		Error: func(text string) string { return anError("authentication_error", text) },
+	})
+}
+
+// writer is how a client with a profile writes its requests.
+func writer(t testing.TB, profile Profile) modeltest.Writer {
+	c := mustNew(t, Config{Model: "m", Stream: true, Profile: profile})
+	return modeltest.Writer{Encode: c.encode, Kept: func(memo *model.Memo) *wire.Beginning { return &c.keptIn(memo).Beginning }}
+}
+
+func TestSplices(t *testing.T) {
+	for name, profile := range map[string]Profile{"plain": {}, "no cache": {NoCache: true}} {
+		t.Run(name, func(t *testing.T) { modeltest.RunSplices(t, writer(t, profile)) })
+	}
+}
+
+func BenchmarkSpliced(b *testing.B) { modeltest.BenchmarkSpliced(b, writer(b, Profile{})) }
+func BenchmarkWhole(b *testing.B)   { modeltest.BenchmarkWhole(b, writer(b, Profile{})) }
+
 func mustNew(t testing.TB, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
@@ -56,42 +85,16 @@ func mustNew(t testing.TB, cfg Config) *Client {
 	return c
 }
 
-// canned is a transport that answers every request with the same response.
-type canned struct {
-	status int
-	header map[string]string
-	body   io.Reader
-
-	requests []*http.Request
-}
-
-func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.requests = append(c.requests, r)
-	header := http.Header{}
-	for k, v := range c.header {
-		header.Set(k, v)
-	}
-	status := c.status
-	if status == 0 {
-		status = http.StatusOK
-	}
-	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(c.body), Request: r}, nil
-}
+// canned is a provider without a network.
+type canned struct{ *modeltest.Canned }
 
 // client returns a client whose provider answers so.
-func (c *canned) client(t testing.TB) *Client {
-	return mustNew(t, Config{
-		BaseURL: "https://llm.test", Model: "test-model", Key: testKey, Stream: true, HTTP: &http.Client{Transport: c},
-	})
+func (c canned) client(t testing.TB) *Client {
+	return mustNew(t, Config{BaseURL: "https://llm.test", Model: "test-model", Key: testKey, Stream: true, HTTP: c.HTTP()})
 }
 
-func streamed(parts ...string) *canned {
-	return &canned{header: map[string]string{"Content-Type": "text/event-stream"}, body: strings.NewReader(strings.Join(parts, ""))}
-}
-
-func wholeBody(body string) *canned {
-	return &canned{header: map[string]string{"Content-Type": "application/json"}, body: strings.NewReader(body)}
-}
+func streamed(parts ...string) canned { return canned{modeltest.Streamed(parts...)} }
+func wholeBody(body string) canned    { return canned{modeltest.Whole(body)} }
 
 // What a stream is made of is written by hand here, so that the tests do not believe the code.
 const (
@@ -139,43 +142,10 @@ var weather = model.Tool{Name: "weather", Schema: json.RawMessage(`{"type":"obje
 
 var hi = model.Request{Messages: []model.Message{{Role: model.User, Text: "hi"}}, Tools: []model.Tool{weather}}
 
-// answerOf asks, and checks that what was said is the text.
 func answerOf(t *testing.T, c *Client, req model.Request) model.Answer {
-	t.Helper()
-	var said strings.Builder
-	answer, err := c.Answer(t.Context(), req, func(piece string) { said.WriteString(piece) })
-	if err != nil {
-		t.Fatalf("answer: %v", err)
-	}
-	if said.String() != answer.Text {
-		t.Errorf("said %q, but the text is %q", said.String(), answer.Text)
-	}
-	return answer
+	return modeltest.AnswerOf(t, c, req)
 }
-
-func faultOf(t *testing.T, c *Client) *model.Error {
-	t.Helper()
-	answer, err := c.Answer(t.Context(), hi, nil)
-	var fault *model.Error
-	if !errors.As(err, &fault) {
-		t.Fatalf("got %+v, %v; want a *model.Error", answer, err)
-	}
-	if answer.Text != "" || answer.Calls != nil {
-		t.Errorf("an error came with %+v", answer)
-	}
-	checkSay(t, fault)
-	return fault
-}
-
-func checkSay(t *testing.T, fault *model.Error) {
-	t.Helper()
-	if fault.Say == "" || strings.ContainsAny(fault.Say, "<>\n") || strings.Contains(fault.Say, "://") || strings.Contains(fault.Say, "sk-") || strings.Contains(fault.Say, "req_") {
-		t.Errorf("this is not fit for a person: %q", fault.Say)
-	}
-	if fault.Err != nil && (len(fault.Err.Error()) > 500 || strings.ContainsAny(fault.Err.Error(), "\r\n")) {
-		t.Errorf("this is not fit for a log: %q", fault.Err.Error())
-	}
-}
+func faultOf(t *testing.T, c *Client) *model.Error { return modeltest.FaultOf(t, c, hi) }
 
 // TestDocumentedStream reads a stream as the provider's own pages show it.
 func TestDocumentedStream(t *testing.T) {
@@ -187,7 +157,7 @@ func TestDocumentedStream(t *testing.T) {
 	} {
 		for _, end := range []string{"\n", "\r\n", "\r"} {
 			in := streamed()
-			in.body = cut(strings.NewReader(strings.ReplaceAll(wire, "\n", end)))
+			in.Body = cut(strings.NewReader(strings.ReplaceAll(wire, "\n", end)))
 			got := answerOf(t, in.client(t), hi)
 			if got.Text != "Okay, let's see 👋" || got.Finish != model.FinishCalls || got.Model != "m" || len(got.Calls) != 1 ||
 				got.Calls[0] != (model.Call{ID: "toolu_01T1", Name: "weather", Arguments: `{"city": "San Francisco, CA"}`}) ||
@@ -207,7 +177,7 @@ func TestCutAnywhere(t *testing.T) {
 			"end": strings.NewReader(wire[:n]), "broken line": io.MultiReader(strings.NewReader(wire[:n]), iotest.ErrReader(io.ErrUnexpectedEOF)),
 		} {
 			in := streamed()
-			in.body = body
+			in.Body = body
 			fault := faultOf(t, in.client(t))
 			sure := n >= len(began) || n < len(began)-2 // in between, the first event lacks its blank line
 			if fault.Fault != model.FaultPassing || sure && fault.Began != (n >= len(began)) {
@@ -355,17 +325,6 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestWholeAnswerToStreamingRequest(t *testing.T) {
-	for _, kind := range []string{"application/json", "text/event-stream", ""} {
-		in := wholeBody("\n" + `{"type":"message","model":"m","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":2}}`)
-		in.header["Content-Type"] = kind
-		got := answerOf(t, in.client(t), hi)
-		if got.Text != "ok" || got.Finish != model.FinishStop || got.Model != "m" || got.Usage != (model.Usage{In: 3, Out: 2, Known: true}) {
-			t.Errorf("type %q: answer is %+v", kind, got)
-		}
-	}
-}
-
 func TestNew(t *testing.T) {
 	good := Config{Model: "m", Key: " " + testKey + "\n"}
 	for base, want := range map[string]string{
@@ -377,7 +336,7 @@ func TestNew(t *testing.T) {
 			cfg := good
 			cfg.BaseURL, cfg.Profile.Bearer, cfg.HTTP = base, bearer, &http.Client{Transport: in}
 			answerOf(t, mustNew(t, cfg), hi)
-			r := in.requests[0]
+			r := in.Requests[0]
 			plain, token := testKey, ""
 			if bearer {
 				plain, token = "", "Bearer "+testKey
@@ -388,13 +347,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*Config){
-		"scheme":        func(c *Config) { c.BaseURL = "ftp://llm.test" },
-		"password":      func(c *Config) { c.BaseURL = "https://me:" + testKey + "@llm.test" },
-		"key in a mess": func(c *Config) { c.BaseURL = "https://llm.test/%zz" + testKey },
-		"no model":      func(c *Config) { c.Model = " " },
-		"key in two":    func(c *Config) { c.Key = testKey + "\n" + testKey },
-		"negative time": func(c *Config) { c.IdleTimeout = -1 },
-		"output":        func(c *Config) { c.MaxOutput = -1 },
+		"output": func(c *Config) { c.MaxOutput = -1 },
 	} {
 		cfg := good
 		change(&cfg)

@@ -104,12 +104,5 @@ func pathAfter(base string) string {
 
 // Answer asks once; see [model.Model]. The pieces given to said, joined, are the answer's Text.
 func (c *Client) Answer(ctx context.Context, req model.Request, said func(piece string)) (model.Answer, error) {
-	if ctx.Err() != nil {
-		return model.Answer{}, context.Cause(ctx)
-	}
-	body, err := c.encode(ctx, req)
-	if err != nil {
-		return model.Answer{}, c.endpoint.Unwritable(err)
-	}
-	return c.endpoint.Answer(ctx, body, newDraft(c.model, said))
+	return c.endpoint.Answer(ctx, req, c.encode, newDraft(c.model, said))
 }

@@ -1,11 +1,6 @@
 package anthropic
 
 import (
-	"context"
-	"errors"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,9 +38,9 @@ func TestStatuses(t *testing.T) {
 		{529, anError("overloaded_error", "Overloaded"), model.FaultPassing, "overloaded"},
 	} {
 		in := wholeBody(c.body)
-		in.status, in.header["Retry-After"] = c.status, "7"
+		in.Status, in.Header["Retry-After"] = c.status, "7"
 		fault := faultOf(t, in.client(t))
-		if fault.Fault != c.want || !strings.Contains(fault.Say, c.say) || fault.Status != c.status || fault.Began || fault.RetryAfter != 7*time.Second || len(in.requests) != 1 {
+		if fault.Fault != c.want || !strings.Contains(fault.Say, c.say) || fault.Status != c.status || fault.Began || fault.RetryAfter != 7*time.Second || len(in.Requests) != 1 {
 			t.Errorf("%d %s: fault %+v; want %q, %q", c.status, c.body, fault, c.want, c.say)
 		}
 	}
@@ -58,7 +53,7 @@ func TestErrorsInside(t *testing.T) {
 		"invalid_request_error": model.FaultRefused, "authentication_error": model.FaultRefused, "billing_error": model.FaultRefused, "request_too_large": model.FaultTooLong,
 	} {
 		body := anError(kind, "x")
-		for place, in := range map[string]*canned{
+		for place, in := range map[string]canned{
 			"whole": wholeBody(body), "first event": streamed("event: error\ndata: " + body + "\n\n"), "bare": streamed(": x\n\n" + body + "\n\n"),
 			"without a name": streamed("data: " + body + "\n\n"),
 			"later event":    streamed(began, says("0", "I"), "event: error\ndata: "+body+"\n\n", ended("end_turn")),
@@ -74,11 +69,10 @@ func TestErrorsInside(t *testing.T) {
 
 func TestNotAnAnswer(t *testing.T) {
 	for _, body := range []string{
-		"", " \n", "<html>Sign in</html>", "{}", "[]", "null", "Hello!", `{"type":"message"}`, `{"content":null}`, `{"content":7}`, `{"content":[7]}`, `{"id":"x"`,
-		"data: {not json}\n\n", "data: [1]\n\n", "\x00\x01", `{"choices":[{"message":{"content":"wrong API"}}]}`,
+		`{"type":"message"}`, `{"content":null}`, `{"content":7}`, `{"content":[7]}`, `{"choices":[{"message":{"content":"wrong API"}}]}`,
 	} {
 		in := wholeBody(body)
-		in.header["Content-Type"] = "application/octet-stream"
+		in.Header["Content-Type"] = "application/octet-stream"
 		if fault := faultOf(t, in.client(t)); fault.Fault != model.FaultMalformed || fault.Status != 200 {
 			t.Errorf("%q: fault is %+v, want malformed", body, fault)
 		}
@@ -106,90 +100,10 @@ func TestNotAnEnd(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
-	defer other.Close()
-	for _, status := range []int{301, 302, 303, 307, 308} {
-		server := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/messages", status))
-		fault := faultOf(t, mustNew(t, Config{BaseURL: server.URL, Model: "m", Key: testKey, HTTP: server.Client()}))
-		if fault.Fault != model.FaultRefused || fault.Status != status {
-			t.Errorf("%d: fault is %+v", status, fault)
-		}
-		server.Close()
-	}
-}
-
-// TestKeysStayInside: neither the key nor a piece of it is in an error, wherever the provider put it.
-func TestKeysStayInside(t *testing.T) {
-	const urlKey = "AIza/TEST KEY0003"
-	forms := []string{testKey, testKey[:24], testKey[9:21], url.QueryEscape(urlKey), urlKey, "sk-ant-other...0001"}
-	for _, form := range forms {
-		for _, status := range []int{200, 401, 500} {
-			in := wholeBody(anError("authentication_error", form+" is no good"))
-			in.status = status
-			fault := faultOf(t, mustNew(t, Config{BaseURL: "https://llm.test?key=" + url.QueryEscape(urlKey), Model: "m", Key: testKey, HTTP: &http.Client{Transport: in}}))
-			for err := error(fault); err != nil; err = errors.Unwrap(err) {
-				for _, secret := range append(forms, testKey[:12], testKey[len(testKey)-12:]) {
-					if strings.Contains(err.Error(), secret) {
-						t.Errorf("%q shows %q", err, secret)
-					}
-				}
-			}
-		}
-	}
-}
-
-func TestCancelGivesTheCause(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	stop := errors.New("stop")
-	server := modeltest.NewMessagesServer(t, func(int, modeltest.MessagesRequest) modeltest.Reply {
-		return modeltest.Reply{Text: "hello", Hang: true}
-	})
-	c := mustNew(t, Config{BaseURL: server.URL(), Model: "m", Stream: true, HTTP: server.Client()})
-	if _, err := c.Answer(ctx, hi, func(string) { cancel(stop) }); err != stop {
-		t.Errorf("error is %v, want the cause itself", err)
-	}
-}
-
-// trickle is a body that says its pieces, each after a pause, and then is silent until the request ends.
-type trickle struct {
-	r      *http.Request
-	pause  time.Duration
-	pieces []string
-}
-
-func (b *trickle) Read(p []byte) (int, error) {
-	wait := b.pause
-	if len(b.pieces) == 0 {
-		wait = 1000 * time.Hour
-	}
-	select {
-	case <-b.r.Context().Done():
-		return 0, b.r.Context().Err()
-	case <-time.After(wait):
-	}
-	n := copy(p, b.pieces[0])
-	if b.pieces[0] = b.pieces[0][n:]; b.pieces[0] == "" {
-		b.pieces = b.pieces[1:]
-	}
-	return n, nil
-}
-
-func (b *trickle) Close() error { return nil }
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // timed returns a client whose provider says pieces with a pause before each.
 func timed(t *testing.T, pause time.Duration, pieces ...string) *Client {
-	return mustNew(t, Config{
-		Model: "m", Stream: true, CallTimeout: 10 * time.Minute, IdleTimeout: time.Minute,
-		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-			header := http.Header{"Content-Type": {"text/event-stream"}}
-			return &http.Response{StatusCode: 200, Header: header, Body: &trickle{r: r, pause: pause, pieces: pieces}}, nil
-		})},
-	})
+	slow := modeltest.Slow{Kind: "text/event-stream", Pause: pause, Pieces: pieces}
+	return mustNew(t, Config{Model: "m", Stream: true, CallTimeout: 10 * time.Minute, IdleTimeout: time.Minute, HTTP: slow.HTTP()})
 }
 
 func TestTimeouts(t *testing.T) {
@@ -201,8 +115,7 @@ func TestTimeouts(t *testing.T) {
 		say   string
 		began bool
 	}{
-		"silent stream":          {time.Second, nil, time.Minute, "silent", false},
-		"silent in the middle":   {50 * time.Second, []string{began}, 110 * time.Second, "silent", true},
+		"silent after the start": {50 * time.Second, []string{began}, 110 * time.Second, "silent", true},
 		"pings, but nothing new": {50 * time.Second, strings.Split(strings.Repeat(ping+"|", 30), "|")[:30], 10 * time.Minute, "took too long", false},
 		"silent before the end":  {time.Second, []string{began, strings.TrimSuffix(ended("end_turn"), stopped)}, time.Minute + 2*time.Second, "silent", true},
 	} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"nudge/agent/model"
@@ -156,31 +155,25 @@ func (c *Client) encodeHead(system string, tools []model.Tool) (wireHead, error)
 }
 
 func encodeTool(t model.Tool) (wireTool, error) {
-	schema := t.Schema
-	if len(schema) == 0 {
-		schema = anyObject
+	schema, err := wire.SchemaOf(t)
+	if err == nil {
+		schema, err = withType(schema)
 	}
-	var fields map[string]json.RawMessage
-	if !wire.IsObject(string(schema)) || json.Unmarshal(schema, &fields) != nil {
-		return wireTool{}, fmt.Errorf("encode tool %q: its schema is not a JSON object", t.Name)
-	}
-	if fields["type"] == nil {
-		schema = withType(schema, len(fields))
-	}
-	return wireTool{Name: t.Name, Description: t.Description, InputSchema: schema}, nil
+	return wireTool{Name: t.Name, Description: t.Description, InputSchema: schema}, err
 }
 
-// anyObject is the schema of a tool that says nothing of its arguments.
-var anyObject = json.RawMessage(`{"type":"object","properties":{}}`)
-
 // withType adds the type to a schema without one, which the provider refuses.
-func withType(schema json.RawMessage, fields int) json.RawMessage {
+func withType(schema json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(schema, &fields); err != nil || fields["type"] != nil {
+		return schema, err
+	}
 	const typed = `{"type":"object"`
 	rest := bytes.TrimPrefix(bytes.TrimLeft(schema, " \t\r\n"), []byte("{"))
-	if fields > 0 {
-		return append([]byte(typed+","), rest...)
+	if len(fields) > 0 {
+		return append([]byte(typed+","), rest...), nil
 	}
-	return append([]byte(typed), rest...)
+	return append([]byte(typed), rest...), nil
 }
 
 // toolsOfThePast returns the tools that a conversation tells of, to be declared where none is on offer: the provider

@@ -2,7 +2,9 @@
 // Chat Completions and of Anthropic's Messages that do as a test says.
 //
 // [Run] is for models that talk to a provider: a [Driver] says how to reach one that plays a [Script] in that provider's
-// wire format. [RunPure] is the part that needs no provider.
+// wire format. [RunPure] is the part that needs no provider. [RunLine] is for what goes over the line besides answers,
+// [RunSplices] for how requests are written, and [AnswerToAnything] for fuzzing; [Canned] and [Slow] are providers without a
+// network.
 package modeltest
 
 import (
@@ -283,10 +285,7 @@ func checkFault(t *testing.T, err error, want model.Fault) *model.Error {
 	if fault.Fault != want {
 		t.Errorf("fault is %q, want %q", fault.Fault, want)
 	}
-	if fault.Say == "" || strings.ContainsAny(fault.Say, "<>\r\n") || strings.Contains(fault.Say, "://") ||
-		strings.Contains(fault.Say, "sk-") || strings.Contains(fault.Say, "req_") {
-		t.Errorf("this is not fit for a person: %q", fault.Say)
-	}
+	CheckSay(t, fault)
 	return fault
 }
 

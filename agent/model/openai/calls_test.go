@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent/model"
+	"nudge/agent/model/modeltest"
 	"nudge/agent/model/wire"
 )
 
@@ -104,7 +105,7 @@ func TestArguments(t *testing.T) {
 		`"arguments":"\"{\\\"items\\\":[\\\"a\\\"]}\""`:                    `"{\"items\":[\"a\"]}"`,
 	} {
 		call := `"tool_calls":[{"id":"c1","index":0,"function":{"name":"weather",` + raw + `}}]`
-		for kind, c := range map[string]*canned{"whole": wholeBody(message(call)), "streamed": streamed(delta1(call) + ended("stop"))} {
+		for kind, c := range map[string]canned{"whole": wholeBody(message(call)), "streamed": streamed(delta1(call) + ended("stop"))} {
 			got := answerOf(t, c.with(t, Profile{}), hi)
 			if len(got.Calls) != 1 || got.Calls[0].Arguments != want || got.Finish != model.FinishCalls {
 				t.Errorf("%s %s: answer is %+v, want arguments %q", kind, raw, got, want)
@@ -222,7 +223,7 @@ func TestTextCalls(t *testing.T) {
 		c := streamed(wire.String() + ended("stop"))
 		switch row[1] {
 		case "retry":
-			if fault := faultOf2(t, c.with(t, quirk), req); fault.Fault != model.FaultPassing || !fault.Began {
+			if fault := modeltest.FaultOf(t, c.with(t, quirk), req); fault.Fault != model.FaultPassing || !fault.Began {
 				t.Errorf("%q: fault is %+v", row[0], fault)
 			}
 			continue
@@ -250,16 +251,6 @@ func TestTextCalls(t *testing.T) {
 			t.Errorf("%q with no tools offered: answer is %+v", row[0], none)
 		}
 	}
-}
-
-func faultOf2(t *testing.T, c *Client, req model.Request) *model.Error {
-	t.Helper()
-	_, err := c.Answer(t.Context(), req, nil)
-	fault, ok := err.(*model.Error)
-	if !ok {
-		t.Fatalf("error is %v, want a *model.Error", err)
-	}
-	return fault
 }
 
 func TestFindCalls(t *testing.T) {

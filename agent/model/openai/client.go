@@ -73,12 +73,5 @@ func New(cfg Config) (*Client, error) {
 // Answer asks once; see [model.Model]. The pieces given to said, joined, are the answer's Text, with one exception: when
 // a model closes a thought that it never opened, what was said before that was thought, and only Text is right.
 func (c *Client) Answer(ctx context.Context, req model.Request, said func(piece string)) (model.Answer, error) {
-	if ctx.Err() != nil {
-		return model.Answer{}, context.Cause(ctx)
-	}
-	body, err := c.encode(ctx, req)
-	if err != nil {
-		return model.Answer{}, c.endpoint.Unwritable(err)
-	}
-	return c.endpoint.Answer(ctx, body, newDraft(req.Tools, c.profile, said))
+	return c.endpoint.Answer(ctx, req, c.encode, newDraft(req.Tools, c.profile, said))
 }

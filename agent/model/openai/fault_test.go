@@ -1,36 +1,21 @@
 package openai
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
 
 	"nudge/agent/model"
+	"nudge/agent/model/modeltest"
 	"nudge/agent/model/wire"
 )
-
-func checkSay(t *testing.T, fault *model.Error) {
-	t.Helper()
-	if fault.Say == "" || strings.ContainsAny(fault.Say, "<>\n") || strings.Contains(fault.Say, "://") || strings.Contains(fault.Say, "sk-") {
-		t.Errorf("this is not fit for a person: %q", fault.Say)
-	}
-	if fault.Err != nil && (len(fault.Err.Error()) > 500 || strings.ContainsAny(fault.Err.Error(), "\r\n")) {
-		t.Errorf("this is not fit for a log: %q", fault.Err.Error())
-	}
-}
 
 func TestErrorTable(t *testing.T) {
 	for _, row := range readWires(t).Errors {
@@ -41,15 +26,14 @@ func TestErrorTable(t *testing.T) {
 		}
 		want := map[string]model.Fault{"permanent": model.FaultRefused, "retry": model.FaultPassing}[verdict]
 		c := wholeBody(string(row[1]))
-		c.status = status
+		c.Status = status
 		fault := faultOf(t, c.with(t, Profile{}))
-		if fault.Fault != want || fault.Status != status || len(c.requests) != 1 || fault.Began {
+		if fault.Fault != want || fault.Status != status || len(c.Requests) != 1 || fault.Began {
 			t.Errorf("%d %s: fault is %+v, want %s", status, row[1], fault, want)
 		}
 		if !strings.Contains(fault.Say, fmt.Sprintf("(HTTP %d)", status)) {
 			t.Errorf("%d: say is %q", status, fault.Say)
 		}
-		checkSay(t, fault)
 	}
 }
 
@@ -87,18 +71,17 @@ func TestStatuses(t *testing.T) {
 		{529, ``, model.FaultPassing, "the model's provider is overloaded (HTTP 529)"},
 	} {
 		in := wholeBody(c.body)
-		in.status = c.status
+		in.Status = c.status
 		fault := faultOf(t, in.with(t, Profile{}))
 		if fault.Fault != c.want || !strings.Contains(fault.Say, c.say) {
 			t.Errorf("%d %s: fault %q, say %q; want %q, %q", c.status, c.body, fault.Fault, fault.Say, c.want, c.say)
 		}
-		checkSay(t, fault)
 	}
 }
 
 func TestPages(t *testing.T) {
 	for _, page := range readWires(t).Pages {
-		c := &canned{status: page.Status, header: page.Headers, body: strings.NewReader(page.Body)}
+		c := canned{&modeltest.Canned{Status: page.Status, Header: page.Headers, Body: strings.NewReader(page.Body)}}
 		want := model.FaultPassing
 		if page.Status == http.StatusOK {
 			want = model.FaultMalformed
@@ -113,22 +96,19 @@ func TestPages(t *testing.T) {
 		if !strings.Contains(fault.Err.Error(), "https://llm.test/v1/chat/completions") {
 			t.Errorf("the detail does not name the address: %q", fault.Err)
 		}
-		checkSay(t, fault)
 	}
 }
 
 func TestNotAnAnswer(t *testing.T) {
 	for _, body := range []string{
-		"", " \n", "<html>Sign in</html>", "{}", "[]", "null", "Hello!", `{"choices":[]}`, `{"choices":null}`, `{"choices":[{}]}`, `{"choices":7}`,
-		`{"id":"x"`, "data: {not json}\n\n", "data: [1]\n\n", "\x00\x01", `{"choices":[{"message":{"tool_calls":{"a":1}}}]}`,
+		`{"choices":[]}`, `{"choices":null}`, `{"choices":[{}]}`, `{"choices":7}`, `{"choices":[{"message":{"tool_calls":{"a":1}}}]}`,
 	} {
 		c := wholeBody(body)
-		c.header["Content-Type"] = "application/octet-stream"
+		c.Header["Content-Type"] = "application/octet-stream"
 		fault := faultOf(t, c.with(t, Profile{}))
 		if fault.Fault != model.FaultMalformed || fault.Status != 200 {
 			t.Errorf("%q: fault is %+v, want malformed", body, fault)
 		}
-		checkSay(t, fault)
 	}
 }
 
@@ -149,7 +129,7 @@ func TestErrorsInside(t *testing.T) {
 		{`{"message":"something broke"}`, model.FaultPassing, 200},
 		{`{"choices":[{"error":{"code":429,"message":"Rate limit"}}]}`, model.FaultPassing, 429},
 	} {
-		for kind, in := range map[string]*canned{
+		for kind, in := range map[string]canned{
 			"whole": wholeBody(c.body), "first event": streamed("data: " + c.body + "\n\n"), "bare": streamed(": x\n\n" + c.body + "\n\n"),
 			"later event": streamed(delta1(`"content":"I"`) + "data: " + c.body + "\n\n" + ended("stop")),
 		} {
@@ -160,7 +140,6 @@ func TestErrorsInside(t *testing.T) {
 			if fault.Fault != c.want || fault.Status != c.status || fault.Began != (kind == "later event") {
 				t.Errorf("%s as %s: fault is %+v, want %s, status %d", c.body, kind, fault, c.want, c.status)
 			}
-			checkSay(t, fault)
 		}
 	}
 	named := streamed(delta1(`"content":"I"`) + "event: error\ndata: the backend is gone\n\n")
@@ -178,182 +157,17 @@ func TestErrorsInside(t *testing.T) {
 	}
 }
 
+// TestBrokenLine is about the lines that break where others do not.
 func TestBrokenLine(t *testing.T) {
-	begun := delta1(`"content":"I will"`)
-	for name, c := range map[string]struct {
-		wire  string
-		began bool
-	}{
-		"at once": {"", false}, "after a comment": {": hi\n\n", false}, "after text": {begun, true},
-		"in an event": {begun + "data: {\"cho", true}, "whole": {`{"choices":[`, true},
-	} {
-		in := streamed("")
-		in.body = io.MultiReader(strings.NewReader(c.wire), iotest.ErrReader(io.ErrUnexpectedEOF))
-		fault := faultOf(t, in.with(t, Profile{}))
-		if fault.Fault != model.FaultPassing || fault.Began != c.began || !errors.Is(fault, io.ErrUnexpectedEOF) {
-			t.Errorf("%s: fault is %+v", name, fault)
-		}
-		checkSay(t, fault)
-	}
 	in := streamed("")
-	in.body = io.MultiReader(strings.NewReader(begun+strings.TrimSuffix(ended("stop"), "data: [DONE]\n\n")), iotest.ErrReader(io.ErrUnexpectedEOF))
+	in.Body = io.MultiReader(strings.NewReader(`{"choices":[`), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if fault := faultOf(t, in.with(t, Profile{})); fault.Fault != model.FaultPassing || !fault.Began || !errors.Is(fault, io.ErrUnexpectedEOF) {
+		t.Errorf("whole: fault is %+v", fault)
+	}
+	in = streamed("")
+	in.Body = io.MultiReader(strings.NewReader(delta1(`"content":"I will"`)+strings.TrimSuffix(ended("stop"), "data: [DONE]\n\n")), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if got := answerOf(t, in.with(t, Profile{}), hi); got.Text != "I will" {
 		t.Errorf("broken after the finish: answer is %+v", got)
-	}
-}
-
-func TestUnreachable(t *testing.T) {
-	c := &canned{err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
-	fault := faultOf(t, c.with(t, Profile{}))
-	if fault.Fault != model.FaultPassing || fault.Say != "cannot reach the model's server" || fault.Status != 0 || !errors.Is(fault, syscall.ECONNREFUSED) {
-		t.Errorf("fault is %+v", fault)
-	}
-	checkSay(t, fault)
-	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	defer server.Close()
-	stranger := &http.Transport{}
-	defer stranger.CloseIdleConnections()
-	fault = faultOf(t, mustNew(t, Config{BaseURL: server.URL, Model: "m", HTTP: &http.Client{Transport: stranger}}))
-	if fault.Fault != model.FaultRefused || !strings.Contains(fault.Say, "certificate") {
-		t.Errorf("fault is %+v", fault)
-	}
-	plain := httptest.NewServer(http.NotFoundHandler())
-	defer plain.Close()
-	fault = faultOf(t, mustNew(t, Config{BaseURL: strings.Replace(plain.URL, "http:", "https:", 1), Model: "m", HTTP: &http.Client{Transport: stranger}}))
-	if fault.Fault != model.FaultRefused || !strings.Contains(fault.Say, "https") {
-		t.Errorf("fault is %+v", fault)
-	}
-}
-
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
-	defer other.Close()
-	for _, status := range []int{301, 302, 303, 307, 308} {
-		server := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/chat/completions", status))
-		fault := faultOf(t, mustNew(t, Config{BaseURL: server.URL, Model: "m", Key: testKey, HTTP: server.Client()}))
-		if fault.Fault != model.FaultRefused || fault.Status != status {
-			t.Errorf("%d: fault is %+v", status, fault)
-		}
-		server.Close()
-	}
-}
-
-// TestKeysStayInside: neither the key nor a piece or another form of it is in an error, wherever the provider put it.
-func TestKeysStayInside(t *testing.T) {
-	const urlKey = "AIza/TEST KEY0003"
-	forms := []string{testKey, testKey[:20], testKey[5:17], url.QueryEscape(urlKey), urlKey, "sk-test...0001", "sk-other-1",
-		base64.StdEncoding.EncodeToString([]byte(testKey))}
-	for _, form := range forms {
-		for _, status := range []int{200, 401, 500} {
-			for _, pad := range []int{0, 380, 4080} {
-				in := wholeBody(`{"error":{"message":"` + strings.Repeat(".", pad) + form + ` is no good"}}`)
-				in.status = status
-				c := mustNew(t, Config{BaseURL: "https://llm.test/v1?key=" + url.QueryEscape(urlKey), Model: "m", Key: testKey, HTTP: &http.Client{Transport: in}})
-				fault := faultOf(t, c)
-				checkSay(t, fault)
-				for err := error(fault); err != nil; err = errors.Unwrap(err) {
-					for _, secret := range append(forms, testKey[:12], testKey[len(testKey)-12:]) {
-						if strings.Contains(err.Error(), secret) {
-							t.Errorf("%q shows %q", err, secret)
-						}
-					}
-				}
-			}
-		}
-	}
-	down := &canned{err: errors.New("no such host")}
-	c := mustNew(t, Config{BaseURL: "https://llm.test/v1?key=" + url.QueryEscape(urlKey), Model: "m", HTTP: &http.Client{Transport: down}})
-	if fault := faultOf(t, c); strings.Contains(fault.Error(), "AIza") || strings.Contains(fault.Error(), "Post ") || !strings.Contains(fault.Error(), "no such host") {
-		t.Errorf("error is %v", fault)
-	}
-	if got := down.requests[0].URL.Query().Get("key"); got != urlKey {
-		t.Errorf("the query was sent as %q", got)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	c := wholeBody("{}")
-	c.status, c.header["Retry-After"] = 429, "7"
-	if fault := faultOf(t, c.with(t, Profile{})); fault.RetryAfter != 7*time.Second {
-		t.Errorf("fault is %+v", fault)
-	}
-}
-
-// trickle is a body that says its pieces, each after a pause, and then is silent until the request ends.
-type trickle struct {
-	r      *http.Request
-	pause  time.Duration
-	pieces []string
-}
-
-func (b *trickle) Read(p []byte) (int, error) {
-	wait := b.pause
-	if len(b.pieces) == 0 {
-		wait = 1000 * time.Hour
-	}
-	select {
-	case <-b.r.Context().Done():
-		return 0, b.r.Context().Err()
-	case <-time.After(wait):
-	}
-	n := copy(p, b.pieces[0])
-	if b.pieces[0] = b.pieces[0][n:]; b.pieces[0] == "" {
-		b.pieces = b.pieces[1:]
-	}
-	return n, nil
-}
-
-func (b *trickle) Close() error { return nil }
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// timed returns a client whose provider says pieces with a pause before each.
-func timed(t *testing.T, kind string, pause time.Duration, pieces ...string) *Client {
-	return mustNew(t, Config{
-		BaseURL: "https://llm.test/v1", Model: "m", Stream: true, CallTimeout: 10 * time.Minute, IdleTimeout: time.Minute,
-		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-			if kind == "" {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			}
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, Body: &trickle{r: r, pause: pause, pieces: pieces}}, nil
-		})},
-	})
-}
-
-func TestTimeouts(t *testing.T) {
-	const events = "text/event-stream"
-	many := strings.Split(strings.Repeat(delta1(`"content":"x"`)+"|", 30), "|")[:30]
-	for name, c := range map[string]struct {
-		kind  string
-		pause time.Duration
-		in    []string
-		after time.Duration
-		say   string
-		began bool
-	}{
-		"no response":           {"", 0, nil, 10 * time.Minute, "took too long", false},
-		"silent stream":         {events, time.Second, nil, time.Minute, "silent", false},
-		"silent in the middle":  {events, 50 * time.Second, []string{delta1(`"content":"x"`)}, 110 * time.Second, "silent", true},
-		"slow but never silent": {events, 50 * time.Second, many, 10 * time.Minute, "took too long", true},
-		"whole and slow":        {"application/json", time.Second, nil, 10 * time.Minute, "took too long", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				begin := time.Now()
-				fault := faultOf(t, timed(t, c.kind, c.pause, c.in...))
-				if fault.Fault != model.FaultPassing || !strings.Contains(fault.Say, c.say) || fault.Began != c.began {
-					t.Errorf("fault is %+v", fault)
-				}
-				if took := time.Since(begin); took != c.after {
-					t.Errorf("took %v, want %v", took, c.after)
-				}
-			})
-		})
 	}
 }
 
@@ -362,20 +176,10 @@ func TestNothingAfterTheFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		end, _, _ := strings.Cut(ended("stop"), "data: [DONE]")
-		got := answerOf(t, timed(t, "text/event-stream", time.Second, delta1(`"content":"x"`), end), hi)
+		slow := modeltest.Slow{Kind: "text/event-stream", Pause: time.Second, Pieces: []string{delta1(`"content":"x"`), end}}
+		got := answerOf(t, mustNew(t, Config{BaseURL: "https://llm.test/v1", Model: "m", Stream: true, IdleTimeout: time.Minute, HTTP: slow.HTTP()}), hi)
 		if took := time.Since(begin); got.Text != "x" || took != 2*time.Second+wire.Grace {
 			t.Errorf("answer is %+v after %v", got, took)
-		}
-	})
-}
-
-// TestListeningIsNotSilence: the time that the listener takes is not the provider's silence.
-func TestListeningIsNotSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := timed(t, "text/event-stream", time.Second, delta1(`"content":"x"`), ended("stop"))
-		got, err := c.Answer(t.Context(), hi, func(string) { time.Sleep(5 * time.Minute) })
-		if err != nil || got.Text != "x" {
-			t.Errorf("answer is %+v, %v", got, err)
 		}
 	})
 }

@@ -134,16 +134,8 @@ func (c *Client) encodeHead(req model.Request) (wireHead, error) {
 }
 
 func encodeTool(t model.Tool) (wireTool, error) {
-	schema := t.Schema
-	if len(schema) == 0 {
-		schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	if !wire.IsObject(string(schema)) {
-		return wireTool{}, fmt.Errorf("encode tool %q: its schema is not a JSON object", t.Name)
-	}
-	return wireTool{Type: "function", Function: wireFunction{
-		Name: t.Name, Description: t.Description, Parameters: schema,
-	}}, nil
+	schema, err := wire.SchemaOf(t)
+	return wireTool{Type: "function", Function: wireFunction{Name: t.Name, Description: t.Description, Parameters: schema}}, err
 }
 
 // encodeMessages writes the conversation from an index on: 0, or that of an answer before which something was sent.

@@ -65,20 +65,6 @@ func TestRequestBytes(t *testing.T) {
 	}
 }
 
-func TestRequestsThatCannotBeWritten(t *testing.T) {
-	for name, req := range map[string]model.Request{
-		"schema":      {Tools: []model.Tool{{Name: "x", Schema: json.RawMessage(`{`)}}},
-		"schema kind": {Tools: []model.Tool{{Name: "x", Schema: json.RawMessage(`[]`)}}},
-		"role":        {Messages: []model.Message{{Role: "robot"}}},
-	} {
-		c := &canned{}
-		_, err := c.with(t, Profile{}).Answer(t.Context(), req, nil)
-		if fault, ok := err.(*model.Error); !ok || fault.Fault != model.FaultRefused || len(c.requests) != 0 {
-			t.Errorf("%s: error is %v after %d requests", name, err, len(c.requests))
-		}
-	}
-}
-
 func TestHeaders(t *testing.T) {
 	for key, want := range map[string]string{" k1\n": "Bearer k1", "": "", "  ": ""} {
 		server := modeltest.NewServer(t, func(int, modeltest.ChatRequest) modeltest.Reply { return modeltest.Reply{Text: "ok"} })

@@ -134,7 +134,7 @@ func TestBeginningAfterFailure(t *testing.T) {
 // TestPieces: a body is sent whole with its length, and can be sent again.
 func TestPieces(t *testing.T) {
 	p := &provider{body: strings.NewReader("{}")}
-	_, _ = p.endpoint(t).Answer(t.Context(), Pieces{[]byte("quest"), nil, []byte("ion")}, &plain{})
+	_, _ = p.endpoint(t).Answer(t.Context(), model.Request{}, written([]byte("quest"), nil, []byte("ion")), &plain{})
 	again, err := p.got.GetBody()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,20 @@ func NameCalls(calls []model.Call) {
 		}
 		calls[i].ID = "call_" + strconv.Itoa(n)
 	}
+}
+
+// anyObject is the schema of a tool that says nothing of its arguments.
+var anyObject = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// SchemaOf returns the JSON Schema of a tool's arguments, which must be an object.
+func SchemaOf(t model.Tool) (json.RawMessage, error) {
+	switch {
+	case len(t.Schema) == 0:
+		return anyObject, nil
+	case !IsObject(string(t.Schema)):
+		return nil, fmt.Errorf("encode tool %q: its schema is not a JSON object", t.Name)
+	}
+	return t.Schema, nil
 }
 
 // IsObject says whether text is one JSON object and nothing else.

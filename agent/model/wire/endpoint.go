@@ -69,6 +69,9 @@ type Endpoint struct {
 	http    *http.Client
 }
 
+// Write writes a request in the provider's words.
+type Write func(ctx context.Context, req model.Request) (Pieces, error)
+
 // NewEndpoint returns an endpoint. Its errors say which part of the config cannot be used, and never quote the key.
 func NewEndpoint(cfg Config) (*Endpoint, error) {
 	base, err := parseBase(cfg.BaseURL)
@@ -138,16 +141,15 @@ func withoutRedirects(from *http.Client) *http.Client {
 	return &own
 }
 
-// Unwritable is the error of a request that could not be encoded, fit to be returned by [model.Model].
-func (e *Endpoint) Unwritable(err error) error {
-	return e.clean(&model.Error{Fault: model.FaultRefused, Say: "the request to the model could not be written", Err: err})
-}
-
-// Answer posts body once and returns what d makes of the response. Its errors are those of [model.Model]: when ctx
-// ends, ctx's cause, else a [*model.Error].
-func (e *Endpoint) Answer(ctx context.Context, body Pieces, d Draft) (model.Answer, error) {
+// Answer writes a request, posts it once and returns what d makes of the response. Its errors are those of [model.Model]: when
+// ctx ends, ctx's cause, else a [*model.Error].
+func (e *Endpoint) Answer(ctx context.Context, req model.Request, write Write, d Draft) (model.Answer, error) {
 	if ctx.Err() != nil {
 		return model.Answer{}, context.Cause(ctx)
+	}
+	body, err := write(ctx, req)
+	if err != nil {
+		return model.Answer{}, e.clean(&model.Error{Fault: model.FaultRefused, Say: "the request to the model could not be written", Err: err})
 	}
 	answer, fault := e.ask(ctx, body, d)
 	if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -72,9 +73,14 @@ func (p *provider) endpoint(t *testing.T) *Endpoint {
 	return e
 }
 
+// written is a request whatever is asked.
+func written(pieces ...[]byte) Write {
+	return func(context.Context, model.Request) (Pieces, error) { return pieces, nil }
+}
+
 func TestRequest(t *testing.T) {
 	p := &provider{body: strings.NewReader("{}")}
-	if _, err := p.endpoint(t).Answer(t.Context(), Pieces{[]byte("quest"), nil, []byte("ion")}, &plain{}); err != nil {
+	if _, err := p.endpoint(t).Answer(t.Context(), model.Request{}, written([]byte("quest"), nil, []byte("ion")), &plain{}); err != nil {
 		t.Fatal(err)
 	}
 	sent, _ := io.ReadAll(p.got.Body)
@@ -106,7 +112,7 @@ func TestStream(t *testing.T) {
 		"neither":                   {"hello", "", model.FaultMalformed, false},
 	} {
 		p := &provider{body: strings.NewReader(c.wire)}
-		answer, err := p.endpoint(t).Answer(t.Context(), nil, &plain{})
+		answer, err := p.endpoint(t).Answer(t.Context(), model.Request{}, written(), &plain{})
 		if c.fault == "" {
 			if err != nil || answer.Text != c.text {
 				t.Errorf("%s: got %+v, %v", name, answer, err)
@@ -140,7 +146,7 @@ func TestAnswerWithoutEnd(t *testing.T) {
 		p := &provider{body: io.MultiReader(strings.NewReader(start), endless{bytes.Repeat([]byte(piece), 1<<16)})}
 		e := p.endpoint(t)
 		e.limit = 1 << 20
-		_, err := e.Answer(t.Context(), nil, &plain{})
+		_, err := e.Answer(t.Context(), model.Request{}, written(), &plain{})
 		var fault *model.Error
 		if !errors.As(err, &fault) || fault.Fault != model.FaultMalformed || name != "blank" && !strings.Contains(fault.Error(), "1048576 bytes") {
 			t.Errorf("%s: fault is %+v, want malformed", name, fault)
@@ -150,7 +156,7 @@ func TestAnswerWithoutEnd(t *testing.T) {
 
 func TestUnwritable(t *testing.T) {
 	cause := errors.New("no such thing")
-	err := (&provider{}).endpoint(t).Unwritable(cause)
+	_, err := (&provider{}).endpoint(t).Answer(t.Context(), model.Request{}, func(context.Context, model.Request) (Pieces, error) { return nil, cause }, &plain{})
 	var fault *model.Error
 	if !errors.As(err, &fault) || fault.Fault != model.FaultRefused || !errors.Is(err, cause) {
 		t.Errorf("error is %+v", err)

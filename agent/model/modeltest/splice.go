@@ -1,7 +1,8 @@
-package openai
+package modeltest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,18 @@ import (
 	"nudge/agent/model"
 	"nudge/agent/model/wire"
 )
+
+// Writer is how a client writes its requests, each spliced from the one before.
+type Writer struct {
+	Encode func(ctx context.Context, req model.Request) (wire.Pieces, error)
+	Kept   func(memo *model.Memo) *wire.Beginning // what the client keeps of a conversation
+}
+
+// RunSplices checks that of a conversation that goes on only the end is written, and that nothing is written over.
+func RunSplices(t *testing.T, w Writer) {
+	t.Run("only the end is written", func(t *testing.T) { runOnlyTheEnd(t, w) })
+	t.Run("bodies stay", func(t *testing.T) { runBodiesStay(t, w) })
+}
 
 // history returns a conversation of about so many bytes: people ask, and an assistant calls a tool and answers.
 func history(size int) []model.Message {
@@ -49,33 +62,29 @@ func offer() []model.Tool {
 	return out
 }
 
-// TestOnlyTheEndIsWritten: of a conversation that goes on, only what is new is written, back to where an answer begins, however the server wants it; the tools are not.
-func TestOnlyTheEndIsWritten(t *testing.T) {
+// runOnlyTheEnd: of a conversation that goes on, only what is new is written, back to where an answer begins; the tools are not.
+func runOnlyTheEnd(t *testing.T, w Writer) {
 	messages := history(10_000)
-	for _, profile := range []Profile{{}, {StrictRoles: true}, {EchoReasoning: true}} {
-		c := mustNew(t, Config{BaseURL: "https://llm.test/v1", Model: "m", Profile: profile})
-		for n := 3; n < len(messages); n++ {
-			req := model.Request{System: "s", Messages: messages[:n], Tools: offer(), Memo: &model.Memo{}}
-			if _, err := c.encode(t.Context(), req); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.keptIn(req.Memo).Open("s", offer(), func() (any, error) { return nil, errors.New("it is") }); err != nil {
-				t.Errorf("%+v: whether the head is written again: %v", profile, err)
-			}
-			want := n
-			for messages[want].Role != model.Assistant {
-				want--
-			}
-			if from := c.keptIn(req.Memo).Resume(messages[:n+1]); from != want {
-				t.Errorf("%+v: of %d messages, one of which is new, all from %d on are written", profile, n+1, from)
-			}
+	for n := 3; n < len(messages); n++ {
+		req := model.Request{System: "s", Messages: messages[:n], Tools: offer(), Memo: &model.Memo{}}
+		if _, err := w.Encode(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Kept(req.Memo).Open("s", offer(), func() (any, error) { return nil, errors.New("it is") }); err != nil {
+			t.Errorf("whether the head is written again: %v", err)
+		}
+		want := n
+		for messages[want].Role != model.Assistant {
+			want--
+		}
+		if from := w.Kept(req.Memo).Resume(messages[:n+1]); from != want {
+			t.Errorf("of %d messages, one of which is new, all from %d on are written", n+1, from)
 		}
 	}
 }
 
-// TestBodiesStay: a request that was written, and may be under way, is not changed when the next is written.
-func TestBodiesStay(t *testing.T) {
-	c := mustNew(t, Config{BaseURL: "https://llm.test/v1", Model: "m"})
+// runBodiesStay: a request that was written, and may be under way, is not changed when the next is written.
+func runBodiesStay(t *testing.T, w Writer) {
 	messages := history(5_000)
 	req := model.Request{System: "s", Tools: offer(), Memo: &model.Memo{}}
 	var bodies []wire.Pieces
@@ -87,7 +96,7 @@ func TestBodiesStay(t *testing.T) {
 		for k := range req.Messages[1:] {
 			req.Messages[1+k].Text = fmt.Sprint(i, req.Messages[1+k].Text) // other bytes in the same place
 		}
-		body, err := c.encode(t.Context(), req)
+		body, err := w.Encode(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,14 +113,13 @@ func TestBodiesStay(t *testing.T) {
 // BenchmarkSpliced compares writing the requests of a conversation that grows from 100 KB to 120 KB, of which two messages
 // are new each time, with json.Marshal of its messages. The two take turns in long stretches, since the garbage of one
 // should not be cleared away in the time of the other.
-func BenchmarkSpliced(b *testing.B) {
-	c := mustNew(b, Config{BaseURL: "https://llm.test/v1", Model: "m", Stream: true})
+func BenchmarkSpliced(b *testing.B, w Writer) {
 	messages := history(120_000)
 	first := len(history(100_000))
 	req := model.Request{System: "You help.", Tools: offer(), MaxOutput: 1000}
 	write := func(n int) {
 		req.Messages = messages[:n]
-		if _, err := c.encode(b.Context(), req); err != nil {
+		if _, err := w.Encode(b.Context(), req); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -143,12 +151,11 @@ func BenchmarkSpliced(b *testing.B) {
 }
 
 // BenchmarkWhole writes the same request without a memo.
-func BenchmarkWhole(b *testing.B) {
-	c := mustNew(b, Config{BaseURL: "https://llm.test/v1", Model: "m", Stream: true})
+func BenchmarkWhole(b *testing.B, w Writer) {
 	req := model.Request{System: "You help.", Tools: offer(), MaxOutput: 1000, Messages: history(100_000)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.encode(b.Context(), req); err != nil {
+		if _, err := w.Encode(b.Context(), req); err != nil {
 			b.Fatal(err)
 		}
 	}
