@@ -386,6 +386,32 @@ func TestDigestKnowsTheFilesThatACommandRuns(t *testing.T) {
 	}
 }
 
+// TestTheDigestHoldsWhereNothingCanBe gives values that are the name of nothing, however long they are or whatever stands in front.
+func TestTheDigestHoldsWhereNothingCanBe(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tool, err := New([]Preset{
+		{Name: "say", Run: []string{"say", "--to=x", "{words}"}, Parameters: map[string]Parameter{"words": {Pattern: "(?s).*"}}},
+	}, func(agent.PersonID) (string, error) { return dir, nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{
+		strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("long words ", 1000), "k=" + strings.Repeat("a", 300), strings.Repeat("a/", 5000) + "a", "file/x", "file/x/y", "k=file/x", "\xff", "",
+	} {
+		raw, err := json.Marshal(map[string]string{"name": "say", "words": words})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: raw}
+		if first, again := tool.Digest(in), tool.Digest(in); first != again {
+			t.Errorf("with %.20q, of %d bytes, the digest changes by itself: %s", words, len(words), first)
+		}
+	}
+}
+
 // What a program has copied is told by the paths that its arguments name, when it may have changed something.
 func TestWhatMayHaveBeenCopiedIsTold(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -251,7 +253,7 @@ func slowlyNamed(dir, part string) string {
 		at := filepath.Join(dir, name)
 		info, err := os.Lstat(at)
 		switch {
-		case os.IsNotExist(err):
+		case os.IsNotExist(err), errors.Is(err, syscall.ENOTDIR):
 			continue
 		case err != nil:
 			said += "unknown "

@@ -198,7 +198,7 @@ func digestOf(dirs Dirs, in agent.Invocation) string {
 	return result.Text
 }
 
-// Absent is the [Fingerprint] of a path where nothing is.
+// Absent is the [Fingerprint] of a path where nothing is, and of one at which nothing can be: below a file, or with too long a name.
 const Absent = "absent"
 
 // Fingerprint says what is at a path of a folder and, for a file of at most 64 MiB, a hash of its content; for a larger one
@@ -206,7 +206,7 @@ const Absent = "absent"
 func Fingerprint(root *os.Root, name string) (string, error) {
 	info, err := root.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return Absent, nil
 	case err != nil:
 		return "", err
