@@ -364,14 +364,14 @@ func prepareAll(t *rapid.T) map[string]prepared {
 func TestDigestKnowsTheFilesThatACommandRuns(t *testing.T) {
 	dir := t.TempDir()
 	tool, err := New([]Preset{
-		{Name: "deploy", Run: []string{"sh", "./deploy.sh", "--with=notes.md", "{where}"}, Parameters: map[string]Parameter{"where": {}}, Effect: agent.Effectful, Policy: agent.PolicyAsk},
+		{Name: "deploy", Run: []string{"sh", "./deploy.sh", "--with=notes.md", "{where}", "-f{where}.txt; ls"}, Parameters: map[string]Parameter{"where": {}}, Effect: agent.Effectful, Policy: agent.PolicyAsk},
 	}, func(agent.PersonID) (string, error) { return dir, nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: json.RawMessage(`{"name":"deploy","where":"there"}`)}
 	seen := map[string]string{tool.Digest(in): "nothing there"}
-	for _, c := range []struct{ file, content string }{{"deploy.sh", "echo hello"}, {"deploy.sh", "rm -rf ."}, {"notes.md", "a"}, {"notes.md", "b"}, {"there", "c"}} {
+	for _, c := range []struct{ file, content string }{{"deploy.sh", "echo hello"}, {"deploy.sh", "rm -rf ."}, {"notes.md", "a"}, {"notes.md", "b"}, {"there", "c"}, {"there.txt", "a"}, {"there", "d"}} {
 		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}

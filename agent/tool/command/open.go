@@ -26,7 +26,7 @@ func (r runner) open(in agent.Invocation) (open []agent.Opening, depends string)
 	if json.Unmarshal(in.Arguments, &given) != nil {
 		return nil, ""
 	}
-	prints, err := r.prints(in.Person.ID, argv)
+	prints, err := r.prints(in, p, argv)
 	if err != nil {
 		return nil, ""
 	}

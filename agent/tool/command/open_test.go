@@ -70,6 +70,7 @@ func TestWhatMayBeLeftOpen(t *testing.T) {
 		}},
 		{"a file", with(args{"version": "v1"}), args{"env": `of staging, production, "a b"`}},
 		{"a link", with(args{"version": "v3"}), args{"env": `of staging, production, "a b"`}},
+		{"a file behind an option", with(args{"channel": "dev", "note": "v1"}), args{"env": `of staging, production, "a b"`, "version": "that matches v[0-9.]+"}},
 		{"a folder", with(args{"env": "staging"}), args{"version": "that matches v[0-9.]+"}},
 		{"outside the pattern", with(args{"version": "2"}), args{}},
 		{"outside the choices", with(args{"env": "moon"}), args{}},
@@ -159,11 +160,12 @@ var (
 	}
 	choices = [][]string{{"a", "ab"}, {"", "a b", "--force"}, {"v1.2", "é", "a\nb"}, {"X"}}
 	values  = []string{
-		"", "v1.2", "v1.2\n", "\nv1.2", "v1x2", "a", "ab", "A", "a\nb", "a\na", "é", "e\u0301", "x", "xx", "X", "ſ", "--force", "a b", "a.b", "a\u200b", "file", "folder", "link", "file/x", "../file",
+		"", "v1.2", "v1.2\n", "\nv1.2", "v1x2", "a", "ab", "A", "a\nb", "a\na", "é", "e\u0301", "x", "xx", "X", "ſ", "--force", "a b", "a.b", "a\u200b", "file", "folder", "link", "file/x", "../file", "de",
 		"{b}", "a\x00", "*", `a","b":"ab`, "v١", "=file", "k=file", "\u2028", "<&>",
 	}
 	runs = [][]string{
 		{"tool", "{a}", "{b}"}, {"tool", "--a={a}", "{b}.{c}"}, {"tool", "{a}{a}", "file", "{b}"}, {"file", "x-{a}", "{{b}}", "{c}={a}"}, {"tool", "{c}"}, {"tool"},
+		{"tool", "-f{a}", "(cat fol{b}r|wc)", "@{c}/x"}, {"tool", "x {a}{b} y"},
 	}
 )
 
@@ -239,14 +241,31 @@ type slowRule struct {
 	names  []string // what each argument of the program named in the workspace; that of an open one is not looked at
 }
 
-// slowlyNamed says what an argument of a program names in a folder: as it stands, and behind its first "=".
-func slowlyNamed(dir, part string) string {
-	names := []string{part}
-	if at := strings.IndexByte(part, '='); at >= 0 {
-		names = append(names, part[at+1:])
+// slowlyNamed says what an argument of a program names in a folder: as it stands, from within a word of it to a value's end, the word's or its
+// own, and each of these behind its first "=". Values stand between NULs.
+func slowlyNamed(dir, marked string) string {
+	texts := []string{strings.ReplaceAll(marked, "\x00", "")}
+	for pieces := strings.Split(marked, "\x00"); len(pieces) > 2; pieces = pieces[2:] {
+		for word := pieces[0]; ; word = word[1:] {
+			if behind := strings.Join(pieces[2:], ""); !strings.ContainsAny(word, betweenWords) {
+				of := strings.FieldsFunc("."+behind, func(r rune) bool { return strings.ContainsRune(betweenWords, r) })[0][1:]
+				texts = append(texts, word+pieces[1], word+pieces[1]+of, word+pieces[1]+behind)
+			}
+			if word == "" {
+				break
+			}
+		}
 	}
+	var names []string
+	for _, text := range texts {
+		names = append(names, text)
+		if at := strings.IndexByte(text, '='); at >= 0 {
+			names = append(names, text[at+1:])
+		}
+	}
+	slices.Sort(names)
 	said := ""
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		if name == "" || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") || strings.ContainsRune(name, 0) {
 			continue
 		}
@@ -269,7 +288,7 @@ func slowlyNamed(dir, part string) string {
 	return said
 }
 
-// slowlyFilled are the arguments of a preset's program, and the parameters that stand in each.
+// slowlyFilled are the arguments of a preset's program, with their values between NULs, and the parameters that stand in each.
 func slowlyFilled(p Preset, call map[string]string) (argv []string, stand [][]string) {
 	for _, part := range p.Run {
 		var in []string
@@ -285,7 +304,7 @@ func slowlyFilled(p Preset, call map[string]string) (argv []string, stand [][]st
 			}
 			filled = strings.ReplaceAll(filled, "{"+name+"}", "\x00"+strings.ReplaceAll(value, "{", "\x01")+"\x00")
 		}
-		argv, stand = append(argv, strings.NewReplacer("\x00", "", "\x01", "{").Replace(filled)), append(stand, in)
+		argv, stand = append(argv, strings.ReplaceAll(filled, "\x01", "{")), append(stand, in)
 	}
 	return argv, stand
 }

@@ -210,6 +210,37 @@ func (p prepared) argv(values map[string]string) ([]string, error) {
 	return argv, nil
 }
 
+// betweenWords are the characters that stand between words where a shell or another program reads a part of run.
+const betweenWords = " \t\n\"'`;|&<>()"
+
+// inside are the texts within a filled part of run that may name something though the part as a whole does not: from each value
+// on, or from within the word in front of it, to the value's end, the word's or the part's. So notes.md is found in -fnotes.md, in
+// @notes.md and in "cat notes.md | wc".
+func (p prepared) inside(part string, values map[string]string) (texts []string) {
+	fill := func(place string) string {
+		name := strings.Trim(place, "{}")
+		if value, given := values[name]; given || p.Parameters[name].Default == nil {
+			return value
+		}
+		return *p.Parameters[name].Default
+	}
+	end := 0
+	for _, at := range placeholder.FindAllStringIndex(part, -1) {
+		front := part[end:at[0]]
+		front = front[strings.LastIndexAny(front, betweenWords)+1:]
+		value, rest := fill(part[at[0]:at[1]]), placeholder.ReplaceAllStringFunc(part[at[1]:], fill)
+		word := rest
+		if end := strings.IndexAny(rest, betweenWords); end >= 0 {
+			word = rest[:end]
+		}
+		for i := range len(front) + 1 {
+			texts = append(texts, front[i:]+value, front[i:]+value+word, front[i:]+value+rest)
+		}
+		end = at[1]
+	}
+	return texts
+}
+
 // takes reports whether a parameter may have a value.
 func (p prepared) takes(name, value string) bool {
 	if choices := p.Parameters[name].Choices; choices != nil {

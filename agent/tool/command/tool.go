@@ -198,16 +198,21 @@ func (r runner) digest(in agent.Invocation) string {
 	if err != nil {
 		return "none"
 	}
-	prints, err := r.prints(in.Person.ID, argv)
+	prints, err := r.prints(in, p, argv)
 	if err != nil {
 		return "unknown:" + rand.Text()
 	}
 	return strings.Join(append([]string{p.digest}, slices.Concat(prints...)...), " ")
 }
 
-// prints are the fingerprints of what each part of an argv names in a person's workspace.
-func (r runner) prints(person agent.PersonID, argv []string) ([][]string, error) {
-	dir, err := r.dir(person)
+// prints are the fingerprints of what each part of a call's argv names in its person's workspace. What a value names there though
+// its part as a whole does not is among them only where there is something: mostly there is not.
+func (r runner) prints(in agent.Invocation, p prepared, argv []string) ([][]string, error) {
+	var values map[string]string
+	if err := in.Decode(&values); err != nil {
+		return nil, err
+	}
+	dir, err := r.dir(in.Person.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -218,15 +223,26 @@ func (r runner) prints(person agent.PersonID, argv []string) ([][]string, error)
 	defer root.Close()
 	prints := make([][]string, len(argv))
 	for i, part := range argv {
-		for _, name := range named(part) {
-			print, err := workspace.Fingerprint(root, name)
-			if err != nil {
-				print = "unknown:" + rand.Text()
+		names := named(part)
+		for _, name := range names {
+			prints[i] = append(prints[i], fingerprint(root, name))
+		}
+		for _, name := range named(p.inside(p.Run[i], values)...) {
+			if print := fingerprint(root, name); print != workspace.Absent && !slices.Contains(names, name) {
+				prints[i], names = append(prints[i], name+":"+print), append(names, name)
 			}
-			prints[i] = append(prints[i], print)
 		}
 	}
 	return prints, nil
+}
+
+// fingerprint is [workspace.Fingerprint], and for what cannot be read another one each time.
+func fingerprint(root *os.Root, name string) string {
+	print, err := workspace.Fingerprint(root, name)
+	if err != nil {
+		return "unknown:" + rand.Text()
+	}
+	return print
 }
 
 // named are the paths within a folder that parts of an argv name, or may name.
