@@ -75,6 +75,7 @@ type Note struct {
 	Text      string `json:"text"`
 	Evidence  string `json:"evidence,omitempty"`
 	Card      string `json:"card,omitempty"`   // by whose id the person can say what they make of it
+	Once      bool   `json:"once,omitempty"`   // nothing comes again of which it tells
 	Digest    bool   `json:"digest,omitempty"` // the text is a digest of what was held back; Evidence is what of it checks saw
 	// Origin is what the text was made from; the evidence counts as outside text whatever it says.
 	Origin compact.Origin `json:"origin,omitzero"`

@@ -3,9 +3,11 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"nudge/memory"
+	"nudge/schedule"
 )
 
 // Kind says what a reply is.
@@ -62,9 +64,10 @@ type Reply struct {
 	Calls []BatchCall `json:"calls,omitempty"`
 	Why   string      `json:"why,omitempty"` // approval: it is asked, where the tool's policy alone would not ask
 
-	Heartbeat string `json:"heartbeat,omitempty"` // notify, decided: the card is a notify card of this heartbeat
+	Heartbeat string `json:"heartbeat,omitempty"` // notify, decided: the card is a notify card of this heartbeat, or of a digest for none
 	Urgency   string `json:"urgency,omitempty"`   // notify
 	Key       string `json:"key,omitempty"`       // notify
+	Once      bool   `json:"once,omitempty"`      // notify: it does not come again, so that there can be no less of it
 
 	Decision Verdict `json:"decision,omitempty"` // decided
 	By       string  `json:"by,omitempty"`       // decided
@@ -147,7 +150,12 @@ func (r Reply) TakesFeedback() bool { return r.Kind == Notify && r.ID != "" }
 
 // IsFeedback reports whether a reply is the mark that a person has said what they make of a notify card. Its Decision is
 // what they said, and its Text what that changes.
-func (r Reply) IsFeedback() bool { return r.Kind == DecidedMark && r.Heartbeat != "" }
+func (r Reply) IsFeedback() bool {
+	return r.Kind == DecidedMark && strings.HasPrefix(r.ID, schedule.CardPrefix)
+}
+
+// TakesLess reports whether its person can ask for less of what a notify card tells.
+func (r Reply) TakesLess() bool { return r.TakesFeedback() && !r.Once }
 
 // Totals is what a turn came to, over all its runs.
 type Totals struct {

@@ -76,7 +76,7 @@ func shown(e entry) (Reply, bool) {
 		}
 		return r, e.Provenance == Human
 	case *notedEntry:
-		return Reply{Kind: Notify, ID: e.Note.Card, Heartbeat: e.Heartbeat, Text: e.Note.Text, Tainted: e.originOf().Outside != ""}, e.Heartbeat != "" || e.Digest
+		return Reply{Kind: Notify, ID: e.Note.Card, Heartbeat: e.Heartbeat, Text: e.Note.Text, Once: e.Note.Once, Tainted: e.originOf().Outside != ""}, e.Heartbeat != "" || e.Digest
 	case *modelCallEntry:
 		kind := Final
 		if len(e.Calls) > 0 {

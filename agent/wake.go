@@ -131,7 +131,7 @@ func Tell(tx memory.Tx, route string, note Note, urgency, key string) (session s
 		return "", err
 	}
 	err = Send(tx, Reply{
-		Kind: Notify, Session: session, ID: note.Card, Text: note.Text, Heartbeat: note.Heartbeat, Urgency: urgency, Key: key, Address: route,
+		Kind: Notify, Session: session, ID: note.Card, Text: note.Text, Heartbeat: note.Heartbeat, Urgency: urgency, Key: key, Once: note.Once, Address: route,
 		Tainted: note.originOf().Outside != "",
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,13 @@ var spanWords = map[schedule.Span]string{
 func SpanWords(span schedule.Span) string { return spanWords[span] }
 
 // FeedbackHint says by which commands a person tells what they make of a notify card, for places without buttons. slash is
-// what stands before a command there.
+// what stands before a command there. Of a digest, which tells of several, they are about what was told last.
 func FeedbackHint(r agent.Reply, slash string) string {
-	return fmt.Sprintf("%[1]suseful %[2]s   %[1]sless %[2]s   %[1]ssnooze 1h|4h|tomorrow", slash, r.Heartbeat)
+	commands := []string{strings.TrimSpace("useful " + r.Heartbeat), strings.TrimSpace("less " + r.Heartbeat), "snooze 1h|4h|tomorrow"}
+	if !r.TakesLess() {
+		commands = slices.Delete(commands, 1, 2)
+	}
+	return slash + strings.Join(commands, "   "+slash)
 }
 
 // feedback takes a button of a notify card: it is carried out, and the card settled, in one transaction with the mark
@@ -85,10 +90,17 @@ func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) 
 			case !found:
 				return agent.Reply{Kind: agent.Fault, Text: fmt.Sprintf("No heartbeat %q has told you anything. %s lists yours.", name, h.word(e.Address, "heartbeats"))}, nil
 			}
-			if card, err = h.takeFeedback(tx, e, Feedback{Card: card.ID, Said: said}); err != nil {
+			if card, err = ownCard(tx, card, name); err != nil {
 				return agent.Reply{}, err
 			}
-			if h.edits(card.Address) {
+			card, err = h.takeFeedback(tx, e, Feedback{Card: card.ID, Said: said})
+			switch {
+			case errors.Is(err, schedule.ErrOnce):
+				return agent.Reply{Kind: agent.Fault, Text: comesOnce}, nil
+			case err != nil:
+				return agent.Reply{}, err
+			}
+			if card.Address != "" && h.edits(card.Address) {
 				if err := agent.Send(tx, FeedbackMark(card)); err != nil {
 					return agent.Reply{}, err
 				}
@@ -97,6 +109,18 @@ func judgeBy(said schedule.Feedback) func(*Hub, context.Context, Event, string) 
 		})
 	}
 }
+
+// ownCard is a card of one heartbeat alone, where the last that told of it was a digest of several: it stands nowhere, and what the
+// person makes of the others does not change.
+func ownCard(tx memory.Tx, card schedule.Card, heartbeat string) (schedule.Card, error) {
+	if heartbeat == "" || len(card.Digest) < 2 {
+		return card, nil
+	}
+	return schedule.AddCard(tx, schedule.Card{Person: card.Person, Heartbeat: heartbeat, Session: card.Session, Tick: card.Tick, Told: card.Told})
+}
+
+// comesOnce answers who asks for less of what does not come again.
+const comesOnce = "Nothing was done: it comes but once, so that there can be no less of it."
 
 // feedbackAnswer answers in one transaction with what fn changes, and lets the clock look at that. fn gets the event with
 // the person's zone, as far as it was ever known.
@@ -133,6 +157,8 @@ func (h *Hub) feedbackFault(e Event, err error) (agent.Reply, error) {
 		}
 	case errors.Is(err, schedule.ErrNoCard):
 		r.Text = fmt.Sprintf("This message is too old, or was erased, so nothing was done. %s still works.", h.word(e.Address, "snooze"))
+	case errors.Is(err, schedule.ErrOnce):
+		r.Text = comesOnce
 	case errors.Is(err, schedule.ErrSpan), errors.Is(err, schedule.ErrFeedback):
 		r.Text = "Nothing was done: " + err.Error() + "."
 	default:
@@ -169,35 +195,60 @@ func FeedbackMark(c schedule.Card) agent.Reply {
 // changes says what feedback changes, and how that is taken back.
 func (h *Hub) changes(j schedule.Judged, e Event) string {
 	c, zone := j.Card, zoneOf(e.From)
+	address := cmp.Or(c.Address, e.Address)
 	var said []string
 	switch c.Said {
 	case schedule.Snooze:
 		said = []string{
 			fmt.Sprintf("Snoozed until %s: nothing is said to you unasked before that, and what is true then comes then.", localTime(c.Until, zone)),
-			fmt.Sprintf("Undo: %s", h.word(c.Address, "snooze off")),
+			fmt.Sprintf("Undo: %s", h.word(address, "snooze off")),
 		}
 		if j.Comes {
 			said = slices.Insert(said, 1, "This reminder comes again then.")
 		}
 	case schedule.Less:
-		said = []string{fmt.Sprintf("Less of this: %s speaks to you at most %s.", c.Heartbeat, schedule.Every(j.Least))}
-		if j.Bounded {
-			said = []string{fmt.Sprintf("%s speaks to you at most %s already; that is the least.", c.Heartbeat, schedule.Every(j.Least))}
-		}
-		said = append(said, fmt.Sprintf("Take it back: %s", h.word(c.Address, "useful "+c.Heartbeat)))
+		said = append(lessWords(j), fmt.Sprintf("Take it back: %s", h.word(address, "useful "+nameOf(c))))
 	case schedule.Useful:
 		said = []string{"Noted as useful."}
-		switch {
-		case j.Least > 0:
-			said = append(said, fmt.Sprintf("%s speaks to you at most %s.", c.Heartbeat, schedule.Every(j.Least)))
-		case c.Steps < 0:
-			said = append(said, c.Heartbeat+" speaks to you as often as it did at first.")
+		for _, l := range j.Leeway {
+			switch {
+			case l.Least > 0:
+				said = append(said, fmt.Sprintf("%s speaks to you at most %s.", l.Heartbeat, schedule.Every(l.Least)))
+			case l.Back:
+				said = append(said, l.Heartbeat+" speaks to you as often as it did at first.")
+			}
 		}
 	}
 	if j.Lifted {
 		said = append(said, "The snooze is lifted.")
 	}
 	return strings.Join(said, " ")
+}
+
+// lessWords say of each heartbeat of a card how seldom it speaks now. One that comes but once is left out.
+func lessWords(j schedule.Judged) (said []string) {
+	before := "Less of this: "
+	for _, l := range j.Leeway {
+		switch {
+		case l.Bounded:
+			said = append(said, fmt.Sprintf("%s speaks to you at most %s already; that is the least.", l.Heartbeat, schedule.Every(l.Least)))
+		case l.Least > 0:
+			said = append(said, fmt.Sprintf("%s%s speaks to you at most %s.", before, l.Heartbeat, schedule.Every(l.Least)))
+			before = ""
+		}
+	}
+	return said
+}
+
+// nameOf is the heartbeat of a card in a command; "NAME" where it is one of several.
+func nameOf(c schedule.Card) string {
+	switch {
+	case c.Heartbeat != "":
+		return c.Heartbeat
+	case len(c.Digest) == 1:
+		return c.Digest[0]
+	}
+	return "NAME"
 }
 
 // localTime is an instant on the clocks of a zone, which it names.

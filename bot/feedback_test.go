@@ -41,12 +41,13 @@ func ping(t *testing.T, store memory.Store, person agent.PersonID, text string) 
 		if err != nil {
 			return err
 		}
-		card, err = schedule.AddCard(tx, schedule.Card{
+		made, err := schedule.AddCard(tx, schedule.Card{
 			Person: string(person), Heartbeat: "disk", Address: home, Session: session, Text: text, Tick: monday, Told: monday.Add(time.Duration(pings.Add(1)) * time.Second),
 		})
 		if err != nil {
 			return err
 		}
+		card = made.ID
 		_, err = agent.Tell(tx, home, agent.Note{Heartbeat: "disk", Text: text, Card: card}, "normal", "disk")
 		return err
 	})
@@ -172,6 +173,136 @@ func TestOnlyWhoWasToldGivesFeedback(t *testing.T) {
 	s.receive(s.press(ann, annHome, card, schedule.Snooze, "2h"))
 	if got := f.texts(annHome); got != "It fills up.|This message is too old, or was erased, so nothing was done. /snooze still works.|Nothing was done: a snooze lasts 1h, 4h or until tomorrow." {
 		t.Errorf("Ann reads %q", got)
+	}
+}
+
+// digest lets a digest tell Ann of heartbeats.
+func (s *stage) digest(heartbeats ...string) (card schedule.Card) {
+	s.Helper()
+	err := s.store.Update(context.Background(), func(tx memory.Tx) error {
+		for _, name := range heartbeats {
+			h := disk(string(ann.ID))
+			if h.Name = name; name == "call" {
+				h.Cron = "@at 2030-01-01T08:00"
+			}
+			if err := schedule.Save(tx, h, monday); err != nil {
+				return err
+			}
+		}
+		session, err := agent.SessionOf(tx, annHome)
+		if err != nil {
+			return err
+		}
+		card, err = schedule.AddCard(tx, schedule.Card{
+			Person: string(ann.ID), Digest: heartbeats, Address: annHome, Session: session, Text: "Held back until now:", Tick: monday,
+			Told: monday.Add(time.Duration(pings.Add(1)) * time.Second),
+		})
+		if err != nil {
+			return err
+		}
+		_, err = agent.Tell(tx, annHome, agent.Note{Digest: true, Text: card.Text, Card: card.ID, Once: card.Once}, "low", "digest")
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.hub.Outgoing()
+	s.rest()
+	return card
+}
+
+// last is what was said last.
+func (s *stage) last(f *fake) bot.Delivery {
+	s.Helper()
+	s.rest()
+	all := f.all()
+	return all[len(all)-1]
+}
+
+// TestADigestIsJudged: what is said of it counts for each heartbeat that it tells of, and what is said of one by name for that one.
+func TestADigestIsJudged(t *testing.T) {
+	f := newFake()
+	f.edits = true
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	card := s.digest("disk", "mail", "call")
+	told := s.last(f)
+	if !told.TakesLess() || told.ID != card.ID || told.Heartbeat != "" {
+		t.Errorf("said %+v", told)
+	}
+	if got := bot.FeedbackHint(told.Reply, "/"); got != "/useful   /less   /snooze 1h|4h|tomorrow" {
+		t.Errorf("the hint is %q", got)
+	}
+	s.receive(s.press(ann, annHome, card.ID, schedule.Less, ""))
+	mark := s.last(f)
+	want := "Less of this: disk speaks to you at most every 2 hours. mail speaks to you at most every 2 hours. Take it back: /useful NAME"
+	if !mark.IsFeedback() || mark.Text != want || mark.Earlier == "" {
+		t.Errorf("said %+v, want %q", mark, want)
+	}
+	less := func(heartbeat string) int {
+		if taste := attention(t, s.store, ann.ID).Tastes[heartbeat]; taste != nil {
+			return taste.Less
+		}
+		return 0
+	}
+	expect := func(when string, disk, mail int) {
+		t.Helper()
+		if less("disk") != disk || less("mail") != mail || less("call") != 0 {
+			t.Errorf("%s: %d, %d, %d", when, less("disk"), less("mail"), less("call"))
+		}
+	}
+	expect("less of the digest", 1, 1)
+	before := len(f.all())
+	s.receive(s.event("/useful mail"))
+	if got := s.last(f); got.Kind != agent.Notice || got.Text != "Noted as useful. mail speaks to you as often as it did at first." || len(f.all()) != before+1 {
+		t.Errorf("said %+v", got)
+	}
+	expect("mail is useful", 1, 0)
+	s.receive(s.event("/useful"))
+	s.receive(s.press(ann, annHome, card.ID, schedule.Useful, ""))
+	expect("the digest is useful", 0, 0)
+	s.receive(s.press(ann, annHome, card.ID, schedule.Snooze, schedule.AnHour))
+	if got := s.last(f); !got.IsFeedback() || !strings.HasPrefix(got.Text, "Snoozed until Mon 30 Nov 14:00 CET: ") || strings.Contains(got.Text, "reminder") {
+		t.Errorf("said %+v", got)
+	}
+}
+
+// TestADigestOfOneHeartbeat is judged by that one's name.
+func TestADigestOfOneHeartbeat(t *testing.T) {
+	f := newFake()
+	f.edits = true
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	card := s.digest("disk")
+	s.receive(s.event("/less disk"))
+	var mark bot.Delivery
+	s.rest()
+	for _, d := range f.all() {
+		if d.IsFeedback() {
+			mark = d
+		}
+	}
+	if want := "Less of this: disk speaks to you at most every 2 hours. Take it back: /useful disk"; mark.ID != card.ID || mark.Text != want {
+		t.Errorf("said %+v, want %q", mark, want)
+	}
+}
+
+// TestThereIsNoLessOfWhatComesOnce: a reminder has no such button, and an old one or a command is answered.
+func TestThereIsNoLessOfWhatComesOnce(t *testing.T) {
+	f := newFake()
+	f.edits = true
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	card := s.digest("call")
+	told := s.last(f)
+	if told.TakesLess() || !told.TakesFeedback() || bot.FeedbackHint(told.Reply, "/") != "/useful   /snooze 1h|4h|tomorrow" {
+		t.Errorf("said %+v, %q", told, bot.FeedbackHint(told.Reply, "/"))
+	}
+	for _, e := range []bot.Event{s.press(ann, annHome, card.ID, schedule.Less, ""), s.event("/less call"), s.event("/less")} {
+		s.receive(e)
+		if got := s.last(f); got.Kind != agent.Fault || !strings.Contains(got.Text, "it comes but once") {
+			t.Errorf("said %+v", got)
+		}
+	}
+	if a := attention(t, s.store, ann.ID); len(a.Tastes) != 0 {
+		t.Errorf("something has changed: %+v", a)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,11 +108,16 @@ func (d *desk) update(fn func(tx memory.Tx) error) {
 	}
 }
 
-// card tells the person something.
+// card tells the person something: a heartbeat does, or a digest of several, with commas between.
 func (d *desk) card(heartbeat, person string) (id string) {
 	d.Helper()
-	d.update(func(tx memory.Tx) (err error) {
-		id, err = AddCard(tx, Card{Person: person, Heartbeat: heartbeat, Address: person + " home", Session: person + " home", Tick: d.now.Add(-time.Minute), Told: d.now})
+	var digest []string
+	if strings.Contains(heartbeat, ",") {
+		heartbeat, digest = "", strings.Split(heartbeat, ",")
+	}
+	d.update(func(tx memory.Tx) error {
+		c, err := AddCard(tx, Card{Person: person, Heartbeat: heartbeat, Digest: digest, Address: person + " home", Session: person + " home", Tick: d.now.Add(-time.Minute), Told: d.now})
+		id = c.ID
 		return err
 	})
 	d.cards = append(d.cards, id)
@@ -157,11 +163,11 @@ func TestLessDoublesTheCooldown(t *testing.T) {
 		for i, cooldown := range want {
 			j := d.judge(d.card(name, ann), Less, "")
 			bounded := i > 0 && cooldown == want[i-1]
-			if j.Least != cooldown || j.Bounded != bounded || j.Again {
+			if j.Leeway[0].Least != cooldown || j.Leeway[0].Bounded != bounded || j.Again {
 				t.Errorf("%s, less for time %d: %+v, want %s", name, i+1, j, cooldown)
 			}
-			if want := d.now.Add(cooldown - time.Minute); !j.Speaking.Equal(want) {
-				t.Errorf("%s, less for time %d: it speaks again at %s, want %s", name, i+1, j.Speaking, want)
+			if want := d.now.Add(cooldown - time.Minute); !j.Leeway[0].Speaking.Equal(want) {
+				t.Errorf("%s, less for time %d: it speaks again at %s, want %s", name, i+1, j.Leeway[0].Speaking, want)
 			}
 		}
 		for i := range want {
@@ -179,17 +185,17 @@ func TestLessDoublesTheCooldown(t *testing.T) {
 func TestACardHasOneFeedbackThatMayChange(t *testing.T) {
 	d := newDesk(t, beat("disk", "yes"))
 	id := d.card("disk", ann)
-	if j := d.judge(id, Less, ""); j.Again || j.Least != time.Hour {
+	if j := d.judge(id, Less, ""); j.Again || j.Leeway[0].Least != time.Hour {
 		t.Errorf("less: %+v", j)
 	}
 	before := d.attention(ann)
-	if j := d.judge(id, Less, ""); !j.Again || j.Least != time.Hour || !reflect.DeepEqual(d.attention(ann), before) {
+	if j := d.judge(id, Less, ""); !j.Again || j.Leeway[0].Least != time.Hour || !reflect.DeepEqual(d.attention(ann), before) {
 		t.Errorf("less, again: %+v", j)
 	}
-	if j := d.judge(id, Useful, ""); j.Again || j.Least != 0 || d.attention(ann).Tastes["disk"].Useful != 1 {
+	if j := d.judge(id, Useful, ""); j.Again || j.Leeway[0].Least != 0 || d.attention(ann).Tastes["disk"].Useful != 1 {
 		t.Errorf("useful instead: %+v", j)
 	}
-	if j := d.judge(id, Snooze, FourHours); j.Again || !j.Speaking.Equal(d.now.Add(4*time.Hour)) || d.attention(ann).Tastes["disk"] != nil {
+	if j := d.judge(id, Snooze, FourHours); j.Again || !j.Leeway[0].Speaking.Equal(d.now.Add(4*time.Hour)) || d.attention(ann).Tastes["disk"] != nil {
 		t.Errorf("snooze instead: %+v, %+v", j, d.attention(ann))
 	}
 	if j := d.judge(id, Snooze, FourHours); !j.Again {
@@ -208,7 +214,7 @@ func TestACardHasOneFeedbackThatMayChange(t *testing.T) {
 		t.Errorf("what another card asked for is lifted: %+v", j)
 	}
 	d.now = d.now.Add(5 * time.Hour)
-	if j := d.judge(other, Snooze, FourHours); j.Again || !j.Speaking.Equal(d.now.Add(4*time.Hour)) {
+	if j := d.judge(other, Snooze, FourHours); j.Again || !j.Leeway[0].Speaking.Equal(d.now.Add(4*time.Hour)) {
 		t.Errorf("the same snooze, when the first is over: %+v", j)
 	}
 }
@@ -315,6 +321,29 @@ func TestForgetPerson(t *testing.T) {
 	}
 }
 
+// TestWhatComesOnce is known of a card, so that nobody asks for less of it.
+func TestWhatComesOnce(t *testing.T) {
+	first, often := beat("first", "yes"), beat("often", "yes")
+	first.MaxTicks = 1
+	d := newDesk(t, first, often, reminder("08:00"))
+	for told, want := range map[string]bool{"first": true, "often": false, "call": true, "gone": false, "call,first": true, "call,often": false} {
+		id := d.card(told, ann)
+		d.update(func(tx memory.Tx) error {
+			c, _, err := LoadCard(tx, id)
+			if c.Once != want {
+				t.Errorf("%s comes once: %v", told, c.Once)
+			}
+			if _, err := Judge(tx, id, ann, Less, "", d.now, time.UTC); errors.Is(err, ErrOnce) != want {
+				t.Errorf("less of %s: %v", told, err)
+			}
+			return err
+		})
+	}
+	if got := d.attention(ann).Tastes; got["call"] != nil || got["first"] != nil || got["often"].Less != 2 {
+		t.Errorf("what was asked for is %+v", got)
+	}
+}
+
 // TestFeedbackWalk holds random feedback against a plain model: what counts of a card is what was said of it last.
 func TestFeedbackWalk(t *testing.T) {
 	for range 20 {
@@ -324,7 +353,7 @@ func TestFeedbackWalk(t *testing.T) {
 		last := map[string]Feedback{}
 		for step := range 60 {
 			if len(d.cards) == 0 || random.IntN(3) == 0 {
-				d.card([]string{"disk", "mail"}[random.IntN(2)], ann)
+				d.card([]string{"disk", "mail", "disk,mail"}[random.IntN(3)], ann)
 			}
 			d.now = d.now.Add(time.Duration(random.IntN(3)) * 40 * time.Minute)
 			id := d.cards[random.IntN(len(d.cards))]
@@ -358,11 +387,13 @@ func checkWalk(t *testing.T, at string, d *desk, last map[string]Feedback) {
 			if c.Said != last[c.ID] {
 				t.Fatalf("%s: card %s says %q, want %q", at, c.ID, c.Said, last[c.ID])
 			}
-			if c.Said == Useful {
-				useful[c.Heartbeat]++
-			}
-			if c.Said == Less {
-				less[c.Heartbeat]++
+			for _, heartbeat := range c.heartbeats() {
+				switch c.Said {
+				case Useful:
+					useful[heartbeat]++
+				case Less:
+					less[heartbeat]++
+				}
 			}
 		}
 		return err

@@ -27,11 +27,13 @@ const (
 	Snooze Feedback = "snooze" // nothing speaks to this person unasked for a while
 )
 
-// Card is one thing that a heartbeat told one person, and what they said of it.
+// Card is one thing that a heartbeat, or a digest of several, told one person, and what they said of it.
 type Card struct {
 	ID        string    `json:"id"`
 	Person    string    `json:"person"`
-	Heartbeat string    `json:"heartbeat"`
+	Heartbeat string    `json:"heartbeat"`         // "" for a digest
+	Digest    []string  `json:"digest,omitempty"`  // the heartbeats that a digest tells of
+	Once      bool      `json:"once,omitempty"`    // none of them comes again, so that there can be no less of it; set by [AddCard]
 	Address   string    `json:"address"`           // where it stands
 	Session   string    `json:"session"`           // of the conversation there
 	Text      string    `json:"text"`              // what was told, as it is shown again when the card changes
@@ -45,13 +47,51 @@ type Card struct {
 	Until  time.Time `json:"until,omitzero"`   // the end of a snooze
 	Steps  int       `json:"steps,omitempty"`  // by which it changed [Taste.Less]
 	Answer string    `json:"answer,omitempty"` // what the person was told that it changes
+	// StepsOf is what Steps is, of each heartbeat of a digest.
+	StepsOf map[string]int `json:"steps_of,omitempty"`
+}
+
+// heartbeats are those of which the card tells.
+func (c Card) heartbeats() []string {
+	if c.Heartbeat != "" {
+		return []string{c.Heartbeat}
+	}
+	return c.Digest
+}
+
+func (c Card) stepsOf(heartbeat string) int {
+	if c.Heartbeat != "" {
+		return c.Steps
+	}
+	return c.StepsOf[heartbeat]
+}
+
+func (c *Card) setSteps(heartbeat string, steps int) {
+	if c.Heartbeat != "" {
+		c.Steps = steps
+		return
+	}
+	if c.StepsOf == nil {
+		c.StepsOf = map[string]int{}
+	}
+	c.StepsOf[heartbeat] = steps
+}
+
+// comesOnce reports whether a heartbeat wakes but once. Of one that there is not any more it is not known.
+func comesOnce(tx memory.Tx, heartbeat string) (bool, error) {
+	h, found, err := find(tx, heartbeat)
+	if err != nil || !found {
+		return false, err
+	}
+	timed, err := h.timed(h.Zone)
+	return h.MaxTicks == 1 || err == nil && !timed.Once().IsZero(), nil
 }
 
 // AddCard keeps a card, gives it an id, and forgets those that are too old to be judged.
-func AddCard(tx memory.Tx, c Card) (id string, err error) {
+func AddCard(tx memory.Tx, c Card) (Card, error) {
 	old := cardID(c.Told.Add(-cardsFor), "")
 	var gone []string
-	err = tableCards.Table(tx).Scan("", func(key string, _ []byte) error {
+	err := tableCards.Table(tx).Scan("", func(key string, _ []byte) error {
 		if key >= old {
 			return memory.ErrStop
 		}
@@ -63,13 +103,18 @@ func AddCard(tx memory.Tx, c Card) (id string, err error) {
 	}
 	c.ID = cardID(c.Told, strings.ToLower(rand.Text()[:10]))
 	c.Tick, c.Told = c.Tick.UTC(), c.Told.UTC()
+	c.Once = true
+	for _, heartbeat := range c.heartbeats() {
+		once, e := comesOnce(tx, heartbeat)
+		c.Once, err = c.Once && once, errors.Join(err, e)
+	}
 	if err == nil {
 		err = c.put(tx)
 	}
 	if err != nil {
-		return "", fmt.Errorf("keep what heartbeat %s told %s: %w", c.Heartbeat, c.Person, err)
+		return Card{}, fmt.Errorf("keep what heartbeat %s told %s: %w", strings.Join(c.heartbeats(), ", "), c.Person, err)
 	}
-	return c.ID, nil
+	return c, nil
 }
 
 // CardPrefix begins the id of every card, and of nothing else that people decide about: the ids of those have no zeros.
@@ -102,10 +147,11 @@ func LoadCard(tx memory.Tx, id string) (c Card, found bool, err error) {
 	return c, found, nil
 }
 
-// LastCard gives the newest card of a person's, of the heartbeat named or of any for "".
+// LastCard gives the newest card of a person's, of the heartbeat named or of any for "". That may be a digest, which tells of
+// others as well.
 func LastCard(tx memory.Tx, person, heartbeat string) (c Card, found bool, err error) {
 	err = tableCards.ScanBack(tx, "", func(_ string, one Card) error {
-		if one.Person != person || heartbeat != "" && one.Heartbeat != heartbeat {
+		if one.Person != person || heartbeat != "" && !slices.Contains(one.heartbeats(), heartbeat) {
 			return nil
 		}
 		c, found = one, true
@@ -168,6 +214,7 @@ func ForgetPerson(tx memory.Tx, person string) (removed int, err error) {
 var (
 	ErrNoCard   = errors.New("there is no such message any more")
 	ErrNotYours = errors.New("it was said to somebody else")
+	ErrOnce     = errors.New("it comes but once, so that there can be no less of it")
 	ErrFeedback = errors.New("that is no feedback; it is useful, less or snooze")
 )
 
@@ -187,13 +234,20 @@ func (f Feedback) Check(span Span) error {
 
 // Judged is what came of feedback.
 type Judged struct {
-	Card     Card
-	Again    bool          // they had said that before, and nothing was changed
-	Lifted   bool          // a snooze that they had asked for before on the same card is over
-	Least    time.Duration // how long at least the heartbeat now lets them be; 0 when they did not ask for less
-	Bounded  bool          // there was no step left: Least is as it was before
-	Speaking time.Time     // when the heartbeat may speak to them again; zero when it may now
-	Comes    bool          // the card was of a reminder, which comes again when the snooze ends
+	Card   Card
+	Again  bool     // they had said that before, and nothing was changed
+	Lifted bool     // a snooze that they had asked for before on the same card is over
+	Comes  bool     // the card was of a reminder, which comes again when the snooze ends
+	Leeway []Leeway // of each heartbeat of which the card tells
+}
+
+// Leeway is how far a heartbeat lets a person be.
+type Leeway struct {
+	Heartbeat string
+	Least     time.Duration // how long at least; 0 when they did not ask for less
+	Bounded   bool          // there was no step left: Least is as it was before
+	Back      bool          // a step was taken back
+	Speaking  time.Time     // when it may speak to them again; zero when it may now
 }
 
 // Judge takes what a person says of a card, on whose clocks zone is. Each card has one feedback: what is said later of the
@@ -211,27 +265,25 @@ func Judge(tx memory.Tx, id, person string, said Feedback, span Span, now time.T
 		return Judged{}, ErrNoCard
 	case card.Person != person:
 		return Judged{}, ErrNotYours
+	case card.Once && said == Less:
+		return Judged{}, ErrOnce
 	}
-	first, err := firstCooldown(tx, card.Heartbeat, zone, now)
-	if err != nil {
-		return Judged{}, err
-	}
-	last, _, err := LastCard(tx, person, card.Heartbeat)
-	if err != nil {
-		return Judged{}, err
-	}
-	until := time.Time{}
-	if said == Snooze {
-		if until, err = span.End(now, zone); err != nil {
+	o := opinion{said: said, now: now}
+	for _, heartbeat := range card.heartbeats() {
+		about, err := aboutOf(tx, person, heartbeat, zone, now)
+		if err != nil {
 			return Judged{}, err
 		}
-	} else {
-		span = ""
+		o.of = append(o.of, about)
+	}
+	if said == Snooze {
+		if o.until, err = span.End(now, zone); err != nil {
+			return Judged{}, err
+		}
+		o.span = span
 	}
 	j := Judged{Card: card}
-	err = changeAttention(tx, person, now, func(a *Attention) {
-		j.judge(a, opinion{said, span, until, first, last.Tick, now})
-	})
+	err = changeAttention(tx, person, now, func(a *Attention) { j.judge(a, o) })
 	if err == nil && !j.Again {
 		err = j.Card.put(tx)
 		if err == nil {
@@ -248,55 +300,89 @@ func Judge(tx memory.Tx, id, person string, said Feedback, span Span, now time.T
 type opinion struct {
 	said  Feedback
 	span  Span
-	until time.Time     // the end of a snooze
-	first time.Duration // the cool-down of a first step of less
-	woke  time.Time     // the tick that last woke the person
+	until time.Time // the end of a snooze
 	now   time.Time
+	of    []about
+}
+
+// about is a heartbeat of which feedback is given.
+type about struct {
+	heartbeat string
+	once      bool          // there can be no less of it
+	first     time.Duration // the cool-down of a first step of less
+	woke      time.Time     // the tick that last woke the person
+}
+
+func aboutOf(tx memory.Tx, person, heartbeat string, zone *time.Location, now time.Time) (of about, err error) {
+	of.heartbeat = heartbeat
+	if of.once, err = comesOnce(tx, heartbeat); err != nil {
+		return of, err
+	}
+	if of.first, err = firstCooldown(tx, heartbeat, zone, now); err != nil {
+		return of, err
+	}
+	last, _, err := LastCard(tx, person, heartbeat)
+	of.woke = last.Tick
+	return of, err
 }
 
 // judge puts feedback in the place of what was said before.
 func (j *Judged) judge(a *Attention, o opinion) {
 	c := &j.Card
-	taste := a.taste(c.Heartbeat)
 	j.Again = c.Said == o.said && c.Span == o.span && (o.said != Snooze || o.now.Before(c.Until) && a.Snoozed.Equal(c.Until))
+	before := c.Said
 	if !j.Again {
-		j.takeBack(a, taste, o)
-		c.Said, c.Span, c.Until, c.SaidAt = o.said, o.span, o.until, o.now.UTC()
-		switch o.said {
-		case Useful:
-			taste.Useful++
-			c.Steps = taste.step(-1, o.first)
-		case Less:
-			taste.Asked++
-			c.Steps = taste.step(1, o.first)
-			j.Bounded = c.Steps == 0
-		case Snooze:
-			a.Snoozed, j.Lifted = o.until, false
-		}
-	}
-	if taste.Less > 0 && taste.Woke.IsZero() {
-		taste.Woke = o.woke
-	}
-	j.Least, j.Speaking = taste.Cooldown(), a.Hold(c.Heartbeat, o.now, o.now).Until
-}
-
-// takeBack makes good what was said of the card before. A snooze is lifted unless another has taken its place.
-func (j *Judged) takeBack(a *Attention, taste *Taste, o opinion) {
-	c := &j.Card
-	switch c.Said {
-	case Useful:
-		taste.Useful = max(0, taste.Useful-1)
-	case Less:
-		taste.Asked = max(0, taste.Asked-1)
-	case Snooze:
-		if a.Snoozed.Equal(c.Until) {
+		if c.Said == Snooze && a.Snoozed.Equal(c.Until) { // unless another has taken its place
 			j.Lifted = o.now.Before(a.Snoozed)
 			a.Snoozed = time.Time{}
 		}
+		c.Said, c.Span, c.Until, c.SaidAt = o.said, o.span, o.until, o.now.UTC()
+		if o.said == Snooze {
+			a.Snoozed, j.Lifted = o.until, false
+		}
 	}
-	taste.step(-c.Steps, o.first)
+	for _, of := range o.of {
+		l := Leeway{Heartbeat: of.heartbeat}
+		taste := a.taste(of.heartbeat)
+		if !j.Again {
+			c.takeBack(taste, of, before)
+			l.Bounded = c.take(taste, of)
+		}
+		l.Back = c.stepsOf(of.heartbeat) < 0
+		if taste.Less > 0 && taste.Woke.IsZero() {
+			taste.Woke = of.woke
+		}
+		l.Least, l.Speaking = taste.Cooldown(), a.Hold(of.heartbeat, o.now, o.now).Until
+		j.Leeway = append(j.Leeway, l)
+	}
+}
+
+// take changes what the person makes of a heartbeat by what they say of the card. bounded says that they asked for less of what
+// cannot be less.
+func (c *Card) take(taste *Taste, of about) (bounded bool) {
+	switch {
+	case c.Said == Useful:
+		taste.Useful++
+		c.setSteps(of.heartbeat, taste.step(-1, of.first))
+	case c.Said == Less && !of.once:
+		taste.Asked++
+		c.setSteps(of.heartbeat, taste.step(1, of.first))
+		return c.stepsOf(of.heartbeat) == 0
+	}
+	return false
+}
+
+// takeBack makes good what was said of the card before.
+func (c *Card) takeBack(taste *Taste, of about, said Feedback) {
+	switch {
+	case said == Useful:
+		taste.Useful = max(0, taste.Useful-1)
+	case said == Less && !of.once:
+		taste.Asked = max(0, taste.Asked-1)
+	}
+	taste.step(-c.stepsOf(of.heartbeat), of.first)
 	taste.Less = min(taste.Less, taste.Asked) // what asked for a step may be taken back after the step was
-	c.Steps = 0
+	c.setSteps(of.heartbeat, 0)
 }
 
 // firstCooldown is the cool-down that the first *less of this* makes: twice what lies between two wakes now, which is the

@@ -121,6 +121,16 @@ type Told struct {
 	Items   []Withheld
 }
 
+// Heartbeats are those of which it tells, each once.
+func (t Told) Heartbeats() (names []string) {
+	for _, w := range t.Items {
+		if w.Heartbeat != "" && !slices.Contains(names, w.Heartbeat) {
+			names = append(names, w.Heartbeat)
+		}
+	}
+	return names
+}
+
 // TakeDigest takes what was held back from a person in a zone out of the store, to be said in the same transaction, in which
 // its due row falls due. While they must not be spoken to, the row is moved and nothing is taken. There may be nothing to
 // tell any more: then Told has no text. A digest is not counted against the cap.

@@ -30,9 +30,9 @@ func (r *rig) snooze(person string, d time.Duration) {
 func (r *rig) judge(heartbeat, person string, said Feedback, span Span) (j Judged) {
 	r.t.Helper()
 	r.update(func(tx memory.Tx) error {
-		id, err := AddCard(tx, Card{Person: person, Heartbeat: heartbeat, Tick: r.now(), Told: r.now()})
+		c, err := AddCard(tx, Card{Person: person, Heartbeat: heartbeat, Tick: r.now(), Told: r.now()})
 		if err == nil {
-			j, err = Judge(tx, id, person, said, span, r.now(), time.UTC)
+			j, err = Judge(tx, c.ID, person, said, span, r.now(), time.UTC)
 		}
 		return err
 	})
@@ -228,7 +228,7 @@ func TestLessLetsThePersonBe(t *testing.T) {
 		r.start()
 		r.pass(10 * time.Hour)
 		j := r.judge("daily", ann, Less, "")
-		r.expect("cool-down", j.Least, 48*time.Hour)
+		r.expect("cool-down", j.Leeway[0].Least, 48*time.Hour)
 		r.update(func(tx memory.Tx) error { // as the run's card would have it
 			a, err := LoadAttention(tx, ann)
 			a.taste("daily").Woke = r.now().Add(-time.Hour)

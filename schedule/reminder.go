@@ -19,6 +19,9 @@ func (h Heartbeat) isReminder() bool {
 // snoozeReminder lets a reminder come again when the snooze of its card ends, and no more once that is taken back. before
 // and after are the card as it was judged before and is now.
 func snoozeReminder(tx memory.Tx, before, after Card, now time.Time) (comes bool, err error) {
+	if after.Heartbeat == "" {
+		return false, nil // a digest told of it, which is not brought again
+	}
 	h, found, err := find(tx, after.Heartbeat)
 	if err != nil || !found || !h.isReminder() || before.Said != Snooze && after.Said != Snooze {
 		return false, err

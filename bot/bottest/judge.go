@@ -33,12 +33,13 @@ func (w *world) ping(text string) (card string) {
 		if err != nil {
 			return err
 		}
-		card, err = schedule.AddCard(tx, schedule.Card{
+		made, err := schedule.AddCard(tx, schedule.Card{
 			Person: string(w.who.Ann.ID), Heartbeat: disk, Address: home, Session: session, Text: text, Tick: now, Told: now,
 		})
 		if err != nil {
 			return err
 		}
+		card = made.ID
 		_, err = agent.Tell(tx, home, agent.Note{Heartbeat: disk, Text: text, Card: card}, "normal", disk)
 		return err
 	})

@@ -25,16 +25,17 @@ func (d *Discord) notify(ctx context.Context, p place, r bot.Delivery) (receipt 
 	return d.postAll(ctx, p, r, posts)
 }
 
-// feedbackRows are two buttons, and below them a menu, which takes a row of its own.
+// feedbackRows are one or two buttons, and below them a menu, which takes a row of its own.
 func feedbackRows(r agent.Reply) []discordgo.MessageComponent {
 	menu := discordgo.SelectMenu{CustomID: customID(actionSnooze, r.ID), Placeholder: "Snooze"}
 	for _, span := range schedule.Spans() {
 		menu.Options = append(menu.Options, discordgo.SelectMenuOption{Label: bot.SpanWords(span), Value: string(span)})
 	}
-	return []discordgo.MessageComponent{
-		row(button(actionUseful, r.ID, "Useful", discordgo.SecondaryButton), button(actionLess, r.ID, "Less of this", discordgo.SecondaryButton)),
-		row(menu),
+	buttons := []discordgo.MessageComponent{button(actionUseful, r.ID, "Useful", discordgo.SecondaryButton)}
+	if r.TakesLess() {
+		buttons = append(buttons, button(actionLess, r.ID, "Less of this", discordgo.SecondaryButton))
 	}
+	return []discordgo.MessageComponent{row(buttons...), row(menu)}
 }
 
 // feedback reads a button of a notify card.

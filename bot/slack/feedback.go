@@ -44,10 +44,11 @@ func feedbackRow(r agent.Reply) slack.Block {
 	for _, span := range schedule.Spans() {
 		entries = append(entries, slack.NewOptionBlockObject(r.ID+" "+string(span), label(bot.SpanWords(span)), nil))
 	}
-	return row(r.Address,
-		button(actionUseful, r.ID, "Useful", slack.StyleDefault),
-		button(actionLess, r.ID, "Less of this", slack.StyleDefault),
-		slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, label("Snooze"), actionSnooze, entries...))
+	elements := []slack.BlockElement{button(actionUseful, r.ID, "Useful", slack.StyleDefault)}
+	if r.TakesLess() {
+		elements = append(elements, button(actionLess, r.ID, "Less of this", slack.StyleDefault))
+	}
+	return row(r.Address, append(elements, slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, label("Snooze"), actionSnooze, entries...))...)
 }
 
 // feedback reads a button of a notify card.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"nudge/agent"
 	"nudge/bot"
 	"nudge/bot/bottest/slacktest"
@@ -15,7 +17,7 @@ import (
 // ping shows a notify card and gives where its buttons stand.
 func (d *desk) ping(text string) slacktest.Message {
 	d.Helper()
-	r := agent.Reply{Kind: agent.Notify, ID: "n1", Heartbeat: "disk", Text: text, Address: annsDM}
+	r := agent.Reply{Kind: agent.Notify, ID: "n00c0ffee", Heartbeat: "disk", Text: text, Address: annsDM}
 	channel, ts, _ := strings.Cut(d.tell("ping "+text, r), ":")
 	m, found := d.server.Message(channel, ts)
 	if !found {
@@ -29,7 +31,7 @@ func (d *desk) judge(earlier, told, outcome string) string {
 	d.Helper()
 	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	receipt, err := d.slack.Say(d.Context(), bot.Delivery{Key: "judge " + outcome, Earlier: earlier, Reply: agent.Reply{
-		Kind: agent.DecidedMark, ID: "n1", Heartbeat: "disk", Decision: "snooze", By: "slack:T0TEST:U0ANN", At: &at, Text: outcome, Told: told, Address: annsDM,
+		Kind: agent.DecidedMark, ID: "n00c0ffee", Heartbeat: "disk", Decision: "snooze", By: "slack:T0TEST:U0ANN", At: &at, Text: outcome, Told: told, Address: annsDM,
 	}})
 	if err != nil {
 		d.Fatal(err)
@@ -70,7 +72,7 @@ func TestNotifyCard(t *testing.T) {
 	var labels []string
 	for _, b := range m.Buttons() {
 		labels = append(labels, b.Label())
-		if b.Value != "n1" {
+		if b.Value != "n00c0ffee" {
 			t.Errorf("%s is of card %q", b.Label(), b.Value)
 		}
 	}
@@ -83,17 +85,27 @@ func TestNotifyCard(t *testing.T) {
 		delivery, _ := d.server.Click("U0ANN", m.Channel, m.TS, action)
 		d.acked(delivery, d.server.Redeliver(delivery))
 		n++
-		d.heardFeedback(n, bot.Feedback{Card: "n1", Said: said})
+		d.heardFeedback(n, bot.Feedback{Card: "n00c0ffee", Said: said})
 	}
 	for entry, span := range map[string]schedule.Span{"for an hour": schedule.AnHour, "for 4 hours": schedule.FourHours, "until tomorrow, 09:00": schedule.TillTomorrow} {
 		delivery := d.server.Choose("U0ANN", m.Channel, m.TS, actionSnooze, entry)
 		d.acked(delivery, d.server.Redeliver(delivery))
 		n++
-		d.heardFeedback(n, bot.Feedback{Card: "n1", Said: schedule.Snooze, Span: span})
+		d.heardFeedback(n, bot.Feedback{Card: "n00c0ffee", Said: schedule.Snooze, Span: span})
 	}
 	for _, c := range d.server.Calls("") {
 		if c.Error != "" {
 			t.Errorf("slack refuses %s: %s", c.Method, c.Error)
+		}
+	}
+}
+
+// TestWhatComesOnceHasNoLess: there is nothing of a reminder to have less of.
+func TestWhatComesOnceHasNoLess(t *testing.T) {
+	for once, want := range map[bool]int{true: 2, false: 3} {
+		row, is := feedbackRow(agent.Reply{Kind: agent.Notify, ID: "n00c0ffee", Heartbeat: "call", Text: "Call Bob.", Once: once}).(*slack.ActionBlock)
+		if !is || len(row.Elements.ElementSet) != want {
+			t.Errorf("once %v: %+v", once, row)
 		}
 	}
 }
@@ -195,7 +207,7 @@ func TestANotifyWhoseBlocksAreRefusedIsText(t *testing.T) {
 func TestANotifyWhoseAnswerWasLostStandsThereOnce(t *testing.T) {
 	d := newDesk(t, brisk)
 	d.server.Fail("chat.postMessage", slacktest.Fault{Status: 502, Done: true})
-	r := agent.Reply{Kind: agent.Notify, ID: "n1", Heartbeat: "disk", Text: "sda is full", Address: annsDM}
+	r := agent.Reply{Kind: agent.Notify, ID: "n00c0ffee", Heartbeat: "disk", Text: "sda is full", Address: annsDM}
 	delivery := bot.Delivery{Reply: r, Key: "k"}
 	if _, err := d.slack.Say(t.Context(), delivery); err == nil {
 		t.Fatal("a lost answer is no error")

@@ -24,6 +24,7 @@ import (
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
 	"nudge/memory/diary"
+	"nudge/schedule"
 )
 
 const chromiumPath = "/usr/bin/chromium"
@@ -260,13 +261,20 @@ func TestPage(t *testing.T) {
 	page.shoot("07-dark")
 }
 
-// judges says what it makes of two pings.
+// judges says what it makes of pings, a reminder and a digest among them.
 func (page *page) judges(p *program) {
 	page.t.Helper()
+	p.reminder("Call Bob.")
+	page.sees(".ping:last-of-type", "Call Bob.")
+	page.until(`[...document.querySelectorAll('.ping:last-of-type button')].map(b => b.textContent).join() === 'Useful,Snooze'`)
+	p.tellCard(schedule.Card{Digest: []string{"stretch", "drink"}, Text: "Held back until now:\n\n- stretch\n- drink"})
+	page.sees(".ping:last-of-type h3", "Held back until now")
+	page.press(".ping:last-of-type", "Less of this")
+	page.sees(".ping:last-of-type .outcome", "stretch speaks to you at most every hour. drink speaks to you at most every hour.")
 	p.ping("stretch", "Time to **stretch** again.")
 	page.sees(".ping:last-of-type", "Useful")
 	page.press(".ping:last-of-type", "Less of this")
-	page.sees(".ping .outcome", "stretch speaks to you at most every hour")
+	page.sees(".ping:last-of-type .outcome", "stretch speaks to you at most every 2 hours")
 	p.ping("drink", "Time to drink.")
 	page.press(".ping:last-of-type", "Snooze")
 	page.press(".ping:last-of-type", "For 4 hours")

@@ -153,22 +153,38 @@ func (p *program) tell(r agent.Reply) {
 // ping lets a heartbeat tell the person something.
 func (p *program) ping(heartbeat, text string) (card string) {
 	p.t.Helper()
-	now := time.Now()
-	err := p.store.Update(context.Background(), func(tx memory.Tx) (err error) {
-		card, err = schedule.AddCard(tx, schedule.Card{
-			Person: string(me.ID), Heartbeat: heartbeat, Address: home, Session: home, Text: text, Tick: now, Told: now,
-		})
+	return p.tellCard(schedule.Card{Heartbeat: heartbeat, Text: text})
+}
+
+// reminder tells the person something that does not come again.
+func (p *program) reminder(text string) {
+	p.t.Helper()
+	h := schedule.Heartbeat{Name: "call", Cron: "@at 2099-01-01T08:00", For: []string{string(me.ID)}, By: string(me.ID), Text: text, Condition: schedule.Spec{Kind: schedule.KindAlways}}
+	if err := p.store.Update(context.Background(), func(tx memory.Tx) error { return schedule.Save(tx, h, time.Now()) }); err != nil {
+		p.t.Fatal(err)
+	}
+	p.ping(h.Name, text)
+}
+
+// tellCard says what a card tells.
+func (p *program) tellCard(c schedule.Card) (id string) {
+	p.t.Helper()
+	c.Person, c.Address, c.Session, c.Tick, c.Told = string(me.ID), home, home, time.Now(), time.Now()
+	err := p.store.Update(context.Background(), func(tx memory.Tx) error {
+		made, err := schedule.AddCard(tx, c)
 		if err != nil {
 			return err
 		}
-		_, err = agent.Tell(tx, home, agent.Note{Heartbeat: heartbeat, Text: text, Card: card}, "normal", heartbeat)
+		id = made.ID
+		note := agent.Note{Heartbeat: made.Heartbeat, Digest: made.Heartbeat == "", Text: made.Text, Card: made.ID, Once: made.Once}
+		_, err = agent.Tell(tx, home, note, "normal", made.Heartbeat)
 		return err
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.hub.Outgoing()
-	return card
+	return id
 }
 
 // write writes a file of the workspace.

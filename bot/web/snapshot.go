@@ -138,7 +138,7 @@ func addMail(shot *snapshot, tx memory.Tx, _ string) error {
 		switch {
 		case m.Note != nil:
 			shot.Lines = append(shot.Lines, lineOf(agent.Reply{
-				Kind: agent.Notify, Session: shot.Session, ID: m.Note.Card, Heartbeat: m.Note.Heartbeat, Text: m.Note.Text,
+				Kind: agent.Notify, Session: shot.Session, ID: m.Note.Card, Heartbeat: m.Note.Heartbeat, Text: m.Note.Text, Once: m.Note.Once,
 			}, ""))
 			if err := shot.addFeedback(tx); err != nil {
 				return err

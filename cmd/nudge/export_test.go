@@ -127,13 +127,13 @@ func newArchive(t *testing.T, config string) place {
 			}
 		}
 		for person, text := range map[string]string{"terminal:ann": "the plover-1172 has landed", "terminal:zoe": "theirs alone"} {
-			id, err := schedule.AddCard(tx, schedule.Card{
+			card, err := schedule.AddCard(tx, schedule.Card{
 				Person: person, Heartbeat: "ours", Address: "terminal:local:dm:ann", Session: "terminal:local:dm:ann", Text: text, Tick: at, Told: at,
 			})
 			if err != nil {
 				return err
 			}
-			if _, err := schedule.Judge(tx, id, person, schedule.Less, "", at, time.UTC); err != nil {
+			if _, err := schedule.Judge(tx, card.ID, person, schedule.Less, "", at, time.UTC); err != nil {
 				return err
 			}
 		}

@@ -81,7 +81,7 @@ func TestOnlyWhatIsUrgentBreaksQuietHours(t *testing.T) {
 	}
 	got := agenttest.Only(w.Rest(), agent.Notify)
 	if len(got) != 1 || got[0].Key != notify.DigestKey || got[0].Heartbeat != "" || strings.Count(got[0].Text, "\n- ") != 3 ||
-		strings.Count(got[0].Text, "It is out!") != 1 || strings.Contains(got[0].Text, "It is very low.") {
+		!got[0].TakesLess() || strings.Count(got[0].Text, "It is out!") != 1 || strings.Contains(got[0].Text, "It is very low.") {
 		t.Errorf("the digest is %+v", got)
 	}
 	if digest(t, store) {
@@ -182,6 +182,26 @@ func TestFixedWordsAreSaidWithoutAModel(t *testing.T) {
 	}
 	if !digest(t, store) {
 		t.Error("the second reminder is in no digest")
+	}
+}
+
+// TestADigestOfNoHeartbeat has nothing of which there could be less.
+func TestADigestOfNoHeartbeat(t *testing.T) {
+	store := open(t)
+	w, _ := startWithin(t, store, schedule.Budget{})
+	late := agent.Late{Person: agenttest.Ann, Text: "It was approved late."}
+	err := store.Update(context.Background(), func(tx memory.Tx) error {
+		held, err := notify.Voice{Budget: schedule.Budget{Quiet: quietNow(t)}}.Late(tx, late)
+		if !held {
+			t.Error("it was not held back")
+		}
+		return err
+	})
+	if err != nil || !digest(t, store) {
+		t.Fatalf("no digest was told: %v", err)
+	}
+	if got := agenttest.Only(w.Rest(), agent.Notify); len(got) != 1 || got[0].TakesFeedback() || !strings.Contains(got[0].Text, late.Text) {
+		t.Errorf("the digest is %+v", got)
 	}
 }
 

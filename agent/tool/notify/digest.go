@@ -29,10 +29,7 @@ func (v Voice) Digest(tx memory.Tx, row memory.DueRow) (session string, err erro
 	now := time.Now()
 	digest, err := v.Budget.TakeDigest(tx, row, zoneOf(person), now)
 	if err == nil && digest.Text != "" {
-		note := agent.Note{
-			Digest: true, Text: digest.Text, Evidence: digest.Seen, Origin: compact.Origin{Outside: digest.Outside, Private: digest.Private},
-		}
-		session, err = agent.Tell(tx, route, note, "low", DigestKey)
+		session, err = tellDigest(tx, route, id, digest, now)
 	}
 	for _, w := range digest.Items {
 		if err == nil {
@@ -43,6 +40,27 @@ func (v Voice) Digest(tx memory.Tx, row memory.DueRow) (session string, err erro
 		return "", fmt.Errorf("say the digest for %s: %w", id, err)
 	}
 	return session, nil
+}
+
+// tellDigest says a digest. One that tells of heartbeats is a card: what its person makes of it counts for each of them.
+func tellDigest(tx memory.Tx, route string, id agent.PersonID, digest schedule.Told, now time.Time) (session string, err error) {
+	note := agent.Note{
+		Digest: true, Text: digest.Text, Evidence: digest.Seen, Origin: compact.Origin{Outside: digest.Outside, Private: digest.Private},
+	}
+	if of := digest.Heartbeats(); len(of) > 0 {
+		if session, err = agent.SessionOf(tx, route); err != nil {
+			return "", err
+		}
+		card, err := schedule.AddCard(tx, schedule.Card{
+			Person: string(id), Digest: of, Address: route, Session: session, Text: digest.Text,
+			Outside: digest.Outside != "" || digest.Seen != "", Tick: now, Told: now,
+		})
+		if err != nil {
+			return "", err
+		}
+		note.Card, note.Once = card.ID, card.Once
+	}
+	return agent.Tell(tx, route, note, "low", DigestKey)
 }
 
 // Late decides whether somebody may be told now of something that went on without them. If not, it is in their digest.

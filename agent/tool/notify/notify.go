@@ -210,7 +210,7 @@ func (t *telling) tell(tx memory.Tx, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	note := agent.Note{Heartbeat: t.wake.Heartbeat, Text: t.text, Evidence: t.wake.Evidence, Card: card, Origin: t.origin}
+	note := agent.Note{Heartbeat: t.wake.Heartbeat, Text: t.text, Evidence: t.wake.Evidence, Card: card.ID, Once: card.Once, Origin: t.origin}
 	_, err = agent.Tell(tx, t.wake.Route, note, t.urgency, t.key)
 	return err
 }

@@ -374,7 +374,7 @@ function show(line, live) {
     case 'notice': (line.choices ? card : notice)(line, from, live); break;
     case 'error': fault(line, from, live); break;
     case 'approval': case 'ask': card(line, from, live); break;
-    case 'decided': (line.heartbeat ? judged : decided)(line); break;
+    case 'decided': (state.pings.has(line.id) ? judged : decided)(line); break;
     case 'steer': receipt(line.id, line.state, line.step); break;
     case 'waiting': if (live) { working(false, true); loadSessions(); } break;
     case 'settled': settled(line, live); break;
@@ -486,7 +486,7 @@ function ping(line, live) {
 function feedbackFoot(entry) {
   entry.foot.replaceChildren(make('div', { class: 'buttons' },
     button('Useful', '', () => judge(entry, { said: 'useful' })),
-    button('Less of this', '', () => judge(entry, { said: 'less' })),
+    entry.line.once ? null : button('Less of this', '', () => judge(entry, { said: 'less' })),
     button('Snooze', '', () => snoozeFoot(entry))));
 }
 
