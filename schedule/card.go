@@ -80,11 +80,7 @@ func (c *Card) setSteps(heartbeat string, steps int) {
 // comesOnce reports whether a heartbeat wakes but once. Of one that there is not any more it is not known.
 func comesOnce(tx memory.Tx, heartbeat string) (bool, error) {
 	h, found, err := find(tx, heartbeat)
-	if err != nil || !found {
-		return false, err
-	}
-	timed, err := h.timed(h.Zone)
-	return h.MaxTicks == 1 || err == nil && !timed.Once().IsZero(), nil
+	return found && h.wakesOnce(), err
 }
 
 // AddCard keeps a card, gives it an id, and forgets those that are too old to be judged.

@@ -16,7 +16,7 @@ func (t *tick) spreadOver(most time.Duration) time.Duration {
 		return 0
 	}
 	timed, err := t.heartbeat.timed(t.zone)
-	if err != nil {
+	if err != nil || !timed.Once().IsZero() {
 		return 0
 	}
 	if next := timed.Next(t.at); !next.IsZero() {

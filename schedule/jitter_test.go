@@ -31,20 +31,21 @@ func TestJitter(t *testing.T) {
 			after[key][time.Since(w.Tick)] = true
 			return Ended{OK: true}, nil
 		}
-		daily, often, once := beat("daily", "yes"), beat("often", "yes"), beat("once", "yes")
+		daily, often, once, instant := beat("daily", "yes"), beat("often", "yes"), beat("once", "yes"), beat("instant", "yes")
 		for i := range 100 {
 			daily.For = append(daily.For, fmt.Sprint("person", i))
 		}
-		often.For, once.For = daily.For, daily.For
+		often.For, once.For, instant.For = daily.For, daily.For, daily.For
+		instant.Cron = "@at " + r.now().Add(30*time.Hour).Format(time.RFC3339)
 		daily.Cron, once.Cron = "0 9 * * *", "0 9 * * *"
 		daily.Condition.On, often.Condition.On = OnTrue, OnTrue
 		once.MaxTicks = 1
 		often.Until = r.now().Add(5 * time.Minute)
-		r.save(daily, often, once)
+		r.save(daily, often, once, instant)
 		r.start()
 		r.pass(3 * 24 * time.Hour)
 		r.stop()
-		times := map[string]map[time.Duration]bool{"daily": {}, "often": {}, "once": {}}
+		times := map[string]map[time.Duration]bool{"daily": {}, "often": {}, "once": {}, "instant": {}}
 		for key, each := range after {
 			if len(each) != 1 {
 				t.Errorf("%s was woken %v after the ticks", key, slices.Collect(maps.Keys(each)))
@@ -55,7 +56,7 @@ func TestJitter(t *testing.T) {
 				times[name][late] = true
 			}
 		}
-		for name, most := range map[string]time.Duration{"daily": 30 * time.Second, "often": 6 * time.Second, "once": 1} {
+		for name, most := range map[string]time.Duration{"daily": 30 * time.Second, "often": 6 * time.Second, "once": 1, "instant": 1} {
 			for late := range times[name] {
 				if late < 0 || late >= most {
 					t.Errorf("%s woke somebody %s after the tick, want less than %s", name, late, most)

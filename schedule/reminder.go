@@ -11,10 +11,15 @@ import (
 // of it would be true when a snooze ends; so a snooze of what it told sets its instant anew.
 
 // isReminder reports whether a heartbeat is one.
-func (h Heartbeat) isReminder() bool {
+func (h Heartbeat) isReminder() bool { return h.hasOneInstant() && h.By != "" && len(h.For) == 1 }
+
+func (h Heartbeat) hasOneInstant() bool {
 	timed, err := h.timed(h.Zone)
-	return err == nil && !timed.Once().IsZero() && h.By != "" && len(h.For) == 1
+	return err == nil && !timed.Once().IsZero()
 }
+
+// wakesOnce reports whether a heartbeat wakes but once.
+func (h Heartbeat) wakesOnce() bool { return h.MaxTicks == 1 || h.hasOneInstant() }
 
 // snoozeReminder lets a reminder come again when the snooze of its card ends, and no more once that is taken back. before
 // and after are the card as it was judged before and is now.
