@@ -47,6 +47,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(a.errs)
 	err := root.ExecuteContext(ctx)
+	// Only now, since cobra adds commands and flags of its own while it executes. A command that has others below it takes no words
+	// itself, so that nothing was done.
 	if wrong := misnamed(root, args); wrong != nil {
 		err = wrong
 	}
@@ -117,7 +119,7 @@ func (a *app) command() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if misnamed(cmd, cmd.Flags().Args()) == nil { // which is no help
+		if misnamed(cmd, cmd.Flags().Args()) == nil { // help of the command above would hide what is wrong
 			help(cmd, args)
 		}
 	})
@@ -162,7 +164,10 @@ func misnamed(from *cobra.Command, args []string) error {
 			names = append(names, one.Name())
 		}
 	}
-	if near, found := config.Nearest(word, names); found {
+	switch near, found := config.Nearest(word, names); {
+	case near == word && found:
+		return fmt.Errorf("the command %q stands behind --, where none is looked for; leave out the --", word)
+	case found:
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return errors.New(text)

@@ -63,8 +63,10 @@ func checkParameter(name string, parameter command.Parameter, at *place, f *faul
 		return accepted(command.Preset{Name: "x", Run: []string{"x", "{" + name + "}"}, Parameters: map[string]command.Parameter{name: parameter}})
 	}
 	switch named := alone(command.Parameter{}); {
+	case named && parameter.Choices != nil && parameter.Pattern != "":
+		f.add(at, key, "has a pattern and choices; take one of the two out")
 	case named && parameter.Choices != nil && !alone(parameter):
-		f.add(at, key, "wants a pattern or choices: a list of at least one, none of them twice")
+		f.add(at, key, "wants at least one choice, and none of them twice or with a NUL in it")
 	case !named:
 		f.add(at, key, `wants another name: a small letter, then small letters, digits and _, and not "name"`)
 	}

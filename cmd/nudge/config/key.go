@@ -79,7 +79,7 @@ func nearest(wrong string, siblings []string) (key string, found bool) {
 	return "", false
 }
 
-// Nearest finds the word that was most likely meant: one that differs by a slip of the keys, or one of which the beginning is there.
+// Nearest finds the word that was most likely meant: one that differs by a slip of the keys, or one that begins with what is there.
 func Nearest(wrong string, words []string) (word string, found bool) {
 	wrong = strings.ToLower(wrong)
 	if word, d := closest(wrong, words); d <= slips(word) {
