@@ -36,8 +36,8 @@ type AuditLine struct {
 	// What was seen and said. All of it is gone with the session or the person.
 	Shown  json.RawMessage `json:"shown,omitempty"`  // the arguments on the card
 	Edited json.RawMessage `json:"edited,omitempty"` // and as they were edited
-	Open   []Opening       `json:"open,omitempty"`   // what the rule leaves open that was saved with it
-	Left   json.RawMessage `json:"left,omitempty"`   // what a rule leaves open, as the call had it that it let run
+	Open   []Opening       `json:"open,omitempty"`   // what is left open by the rule that was saved with it
+	Left   json.RawMessage `json:"left,omitempty"`   // the values that a call let run by a rule had for what the rule leaves open
 	Text   string          `json:"text,omitempty"`   // the reason, or the answer
 }
 

@@ -51,7 +51,7 @@ type Verdict string
 // The verdicts. Expire is a timer's; withdrawn is what becomes of cards when the person said something else instead.
 const (
 	Approve   Verdict = "approve"
-	Always    Verdict = "always" // approve, and let the same call run unasked from now on, or such calls; see [Rule]
+	Always    Verdict = "always" // approve, and save a rule that lets the same call run unasked, or all that differ in what is left open; see [Rule]
 	Deny      Verdict = "deny"
 	Edit      Verdict = "edit"
 	AnswerIt  Verdict = "answer"

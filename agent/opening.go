@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// An opening is an argument that a rule does not bind to its value. Only a tool says which those are ([Tool.Open]), and within
-// what: the words and the bounds are the operator's. The core knows of them no more than that what was open on the card within
-// some words must be open within the same words for the call that the rule is to let run.
+// An opening is an argument whose value a rule may leave open. Only the tool says which arguments these are ([Tool.Open]), and in
+// which bounds their values must be; the bounds are the operator's. The core cannot read the bounds. It only compares their words:
+// what was left open on a card must be open in the same words for each call that the rule is to let run.
 
 // Opening is an argument of a call that a rule may leave open, and within what.
 type Opening struct {
@@ -49,8 +49,8 @@ const (
 // openName is how an argument is named that can be left open: so that it can be written behind a command.
 var openName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// openings are the arguments of a call that a rule may leave open, in order of their names, and what stands for the call
-// besides its arguments: for its person, the tool as it is described to the model, and what else it depends on.
+// openings are the arguments of a call that a rule may leave open, in order of their names. frame is a digest of what the call is
+// besides its arguments: its person, the tool as it is described to the model, its effect, and what else it depends on.
 func (ag *Agent) openings(tool *Tool, in Invocation) (open []Opening, frame string) {
 	if tool.Open == nil {
 		return nil, ""
@@ -94,7 +94,7 @@ func chosen(offered []Opening, names []string) (open []Opening, fault string) {
 		switch {
 		case slices.ContainsFunc(open, func(o Opening) bool { return o.Name == name }):
 		case len(offered) == 0:
-			return nil, fmt.Sprintf("Nothing of this call can be left open, and so not %q; exactly this call can be allowed always.", clip(name, maxNameText))
+			return nil, fmt.Sprintf("Nothing in this call can be left open, so %q cannot be either; exactly this call can be allowed always.", clip(name, maxNameText))
 		default:
 			return nil, fmt.Sprintf("%q cannot be left open; what can be is %s.", clip(name, maxNameText), nameList(offered))
 		}
@@ -134,11 +134,11 @@ func parted(arguments json.RawMessage, open []Opening) (bound, left json.RawMess
 	return bound, left, err
 }
 
-// openRule is the beginning of what stands for the calls of a rule that leaves some of their arguments open, so that these are
-// found without going through all others.
+// openRule begins the digests of rules that leave arguments open, so that these rules are found without going through all others.
 const openRule = "open/"
 
-// openDigest stands for the calls of such a rule: of the same frame, with the bound arguments, and the others within the words.
+// openDigest stands for all the calls of such a rule: those of one frame and with the same bound arguments. The names and the words
+// of what is left open are part of it.
 func openDigest(frame string, bound json.RawMessage, open []Opening) string {
 	parts := []string{frame, string(bound)}
 	for _, o := range open {

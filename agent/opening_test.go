@@ -234,8 +234,8 @@ func TestOnlyWhatACardOffersIsLeftOpen(t *testing.T) {
 		{`ship {"env":"staging","version":"v1"}`, `"" cannot be left open`, []string{""}},
 		{`ship {"env":"staging"}`, `"version" cannot be left open; what can be is env.`, []string{"version"}},
 		{`ship {"env":"staging","version":"v7"}`, `"version" cannot be left open; what can be is env.`, []string{"version"}},
-		{`ship {"note":"x"}`, `Nothing of this call can be left open, and so not "note"`, []string{"note"}},
-		{`delete {"x":"a"}`, `Nothing of this call can be left open, and so not "x"`, []string{"x"}},
+		{`ship {"note":"x"}`, `Nothing in this call can be left open, so "note" cannot be either`, []string{"note"}},
+		{`delete {"x":"a"}`, `Nothing in this call can be left open, so "x" cannot be either`, []string{"x"}},
 		{`ship {"env":"staging"}`, `cannot be left open; what can be is env.`, []string{long}},
 	} {
 		card := asks(w, c.call)

@@ -29,7 +29,7 @@ func chatCommands() []chatCommand {
 		{"stop all", "", "for owners: stops everything and pauses every heartbeat, until `go on`", (*Hub).stopAll},
 		{"go on", "", "for owners: lets the heartbeats go on", (*Hub).goOn},
 		{"access", "[revoke ID]", "for owners: lists who is let in, or ends what a card has let in", (*Hub).access},
-		{"approve", "[ID…] [always [any NAME…]]", "lets waiting calls run; with always, also the same call from now on, with any NAME as the card says", verdict(agent.Approve)},
+		{"approve", "[ID…] [always [any NAME…]]", "lets waiting calls run; with always, also the same call from now on; any NAME leaves open what the card says can be", verdict(agent.Approve)},
 		{"deny", "[ID…] [reason]", "refuses waiting calls", verdict(agent.Deny)},
 		{"edit", "ID {arguments}", "lets a waiting call run with other arguments", (*Hub).edit},
 		{"answer", "[ID] text", "answers a question", verdict(agent.AnswerIt)},

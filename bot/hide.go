@@ -24,7 +24,7 @@ func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 		shown.Choices[i] = secrets.Text(choice)
 	}
 	shown.Open = slices.DeleteFunc(slices.Clone(r.Open), func(o agent.Opening) bool {
-		return r.Kind == agent.Approval && secrets.Text(o.Within) != o.Within // what is left open is only what can be read
+		return r.Kind == agent.Approval && secrets.Text(o.Within) != o.Within // nobody can agree to bounds that are hidden from them
 	})
 	for i, o := range shown.Open {
 		shown.Open[i].Within = secrets.Text(o.Within)

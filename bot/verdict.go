@@ -43,7 +43,7 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 			open, ok := opened(names)
 			if !ok {
 				approve := h.word(e.Address, "approve") + " " + id
-				return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Behind always stands nothing, or any and the names of what is left open: %s always, or %s always any NAME. Nothing was decided.", approve, approve))
+				return h.answer(ctx, e, agent.Fault, fmt.Sprintf("After always comes nothing, or the word any and the names of what to leave open: %s always, or %s always any NAME. Nothing was decided.", approve, approve))
 			}
 			d.Verdict, d.Text, d.Open = agent.Always, "", open
 		}
@@ -116,7 +116,7 @@ func (h *Hub) decide(ctx context.Context, e Event, d *agent.Decision) (Admission
 	return h.pass(ctx, e, agent.Message{Provenance: agent.Decided, Decision: d})
 }
 
-// onceAndAlways, behind a card's id, lets the same call run from now on as well, or such calls.
+// onceAndAlways, behind a card's id, also lets the same call run from now on. Names behind it say which arguments may differ then.
 const onceAndAlways = "always"
 
 // waitingFor looks for a card by its id; when there is none, for the cards that a person may decide.

@@ -153,8 +153,8 @@ func alwaysForm(card agent.Reply) *modal {
 	return m
 }
 
-// openMenu lets be chosen what is left open, by its names: what each means is too long for an entry. A menu is used since it has
-// been in forms for longest (docs.discord.com/developers/components/reference#string-select).
+// openMenu is the menu from which a person chooses what is left open. It shows names alone, since their bounds are too long for an
+// entry. It is a menu because no other choice has been in forms for as long (docs.discord.com/developers/components/reference#string-select).
 func openMenu(open []agent.Opening) menu {
 	m := menu{Type: typeMenu, ID: openInput, Least: new(0), Most: len(open), Holds: "Nothing"}
 	for _, o := range open {

@@ -155,7 +155,7 @@ func (s *Slack) alwaysForm(v slack.ModalViewRequest, card agent.Reply) slack.Mod
 	return v
 }
 
-// openChoice lets be chosen what is left open, by its names: what each means is too long for a checkbox.
+// openChoice is a checkbox for each argument that can be left open. It shows names alone, since their bounds are too long for it.
 func openChoice(open []agent.Opening) slack.Block {
 	var options []*slack.OptionBlockObject
 	for _, o := range open {

@@ -43,7 +43,7 @@ func TestARuleWithAPattern(t *testing.T) {
 	for words, want := range map[string]string{
 		"always any note":     `"note" cannot be left open; what can be is env, version. Nothing was decided.`,
 		"always any name":     `"name" cannot be left open; what can be is env, version. Nothing was decided.`,
-		"always with version": "Behind always stands nothing, or any and the names of what is left open",
+		"always with version": "After always comes nothing, or the word any and the names of what to leave open",
 	} {
 		k.say("/approve " + card.ID + " " + words)
 		if fault := k.until("error"); !strings.Contains(fault.Text, want) {

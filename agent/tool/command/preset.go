@@ -45,7 +45,7 @@ type Parameter struct {
 	Pattern     string   // a regular expression that the whole value must match; DefaultPattern when there are no choices either
 	Choices     []string `json:",omitempty"` // the value must be one of these; only without a pattern, and nil for none
 	Description string   // for the model
-	Default     *string  // the value when none is given, which may be any other; nil makes it required
+	Default     *string  // the value when none is given, which need not be one that may be given; nil makes it required
 }
 
 var (

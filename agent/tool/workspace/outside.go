@@ -24,8 +24,8 @@ import (
 // letters → [writers].
 const tableOutside = "outside file"
 
-// writers tells who had written what stands at a path: by the path itself, since there are file systems on which case counts. ""
-// is strangers, and as a path it is all there are.
+// writers tells for each path who has had written what stands there. The paths are as they were given, since there are file systems
+// on which case counts. The writer "" stands for strangers, and the path "" for all paths of the row.
 type writers map[string]agent.PersonID
 
 // writersAt reads a row; none has no writers. One of an earlier version is empty, and tells of strangers.
@@ -222,7 +222,7 @@ func (c Config) Copied(in agent.Invocation, names []string) func(tx memory.Tx) e
 	}
 }
 
-// keep keeps whose text is at a path.
+// keep notes whose text is at a path.
 func (c Config) keep(tx memory.Tx, in agent.Invocation, path string, by agent.PersonID) error {
 	key := c.Dirs.outsideKey(in.Person.ID, path)
 	w, err := writersAt(tx, key)
@@ -237,7 +237,7 @@ func (c Config) keep(tx memory.Tx, in agent.Invocation, path string, by agent.Pe
 	return nil
 }
 
-// drop keeps that at a path there is no text of strangers.
+// drop notes that there is no text of strangers at a path.
 func (c Config) drop(tx memory.Tx, in agent.Invocation, path string) error {
 	key := c.Dirs.outsideKey(in.Person.ID, path)
 	w, err := writersAt(tx, key)
@@ -252,8 +252,8 @@ func (c Config) drop(tx memory.Tx, in agent.Invocation, path string) error {
 	return nil
 }
 
-// beforeWrite keeps, before a call writes to a file, whose text will be in it. Until the new one is there for certain, what is
-// somebody else's may stand there as well, and counts as that of strangers.
+// beforeWrite notes, before a call writes to a file, whose text will be in it. Until the new text is there for certain, the old one
+// may still be; where that was somebody else's, the file counts as text of strangers so long.
 func (c Config) beforeWrite(ctx context.Context, in agent.Invocation, name string) error {
 	by, kept := c.writer(in, in.Tainted)
 	if !kept {
@@ -279,8 +279,8 @@ func (c Config) beforeWrite(ctx context.Context, in agent.Invocation, name strin
 	return nil
 }
 
-// afterWrite gives what keeps, with the result of a call that wrote a file anew, whose text is in it now. Nil where there is
-// nothing to keep.
+// afterWrite gives what notes, with the result of a call that wrote a file anew, whose text is in it now. Nil where there is
+// nothing to note.
 func (c Config) afterWrite(in agent.Invocation, name string) func(tx memory.Tx) error {
 	by, kept := c.writer(in, in.Tainted)
 	if c.Store == nil || !kept && !c.Outside(in.Person.ID, name) {
@@ -293,8 +293,8 @@ func (c Config) afterWrite(in agent.Invocation, name string) func(tx memory.Tx) 
 	return func(tx memory.Tx) error { return c.keep(tx, in, path, by) }
 }
 
-// afterDelete gives what takes out, with the result of a call that deletes something, whose text it was. It is to be asked before
-// that is done. What a link leads to stays.
+// afterDelete gives what forgets, with the result of a call that deletes something, whose text that was. It must be called before the
+// deletion, which leaves what a link leads to. Nil where there is nothing to forget.
 func (c Config) afterDelete(in agent.Invocation, root *os.Root, name string) func(tx memory.Tx) error {
 	info, err := root.Lstat(name)
 	if c.Store == nil || err != nil || info.Mode()&fs.ModeSymlink != 0 {

@@ -36,9 +36,9 @@ func (h holding) plus(other holding) holding {
 	return holding{h.files + other.files, h.bytes + other.bytes}
 }
 
-// tallies know how much is in the folders that are written to. A folder that is small is counted at each write. A large one is
-// not, for as long as it takes to make up for the counting: until then what was counted holds, with what the tools have changed
-// since. Nothing is ever refused without counting anew. Their methods may be called concurrently.
+// tallies know how much is in the folders that are written to. A small folder is counted at each write. The count of a large one
+// is used again for a while, in proportion to what counting costs, and what the tools change meanwhile is added to it. Nothing is
+// ever refused without counting anew. Their methods may be called concurrently.
 type tallies struct {
 	most  holding
 	seed  maphash.Seed
@@ -83,8 +83,8 @@ func (t *tally) good() bool {
 	return !t.counted.IsZero() && t.files >= large && time.Since(t.counted) < time.Duration(t.files)*perFile
 }
 
-// admit says why a change may not be made to a folder, in words for the model; nil when it may. What takes nothing more may
-// always be, also where there is too much already.
+// admit says why a change may not be made to a folder, in words for the model; nil when it may. A change that takes no more room
+// always may, even where there is too much already.
 func (t *tally) admit(ctx context.Context, root *os.Root, change, most holding) error {
 	if change.files <= 0 && change.bytes <= 0 {
 		return nil
@@ -102,7 +102,7 @@ func (t *tally) admit(ctx context.Context, root *os.Root, change, most holding) 
 	return over(found, change, most)
 }
 
-// changed notes a change that was made; one of which that is not known has it counted anew.
+// changed notes a change that was made. After an error nobody knows how much of it was, so that the folder is counted anew.
 func (t *tally) changed(by holding, err error) {
 	if err != nil {
 		t.counted = time.Time{}
@@ -118,8 +118,8 @@ func over(has, change, most holding) error {
 	case change.files > 0 && then.files > most.files:
 		return fmt.Errorf("the workspace is full: it has %d files and folders, and may have %d; delete some that are not needed any more, then write this again", has.files, most.files)
 	case change.bytes > 0 && then.bytes > most.bytes:
-		return fmt.Errorf("the workspace is full: its files have %d bytes, %d more are too many, and all may have %d; delete some that are not needed any more, then write this again",
-			has.bytes, change.bytes, most.bytes)
+		return fmt.Errorf("the workspace is full: its files have %d bytes and may have %d, so that there is no room for %d more; delete some that are not needed any more, then write this again",
+			has.bytes, most.bytes, change.bytes)
 	}
 	return nil
 }

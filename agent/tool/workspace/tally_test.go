@@ -129,7 +129,7 @@ func TestAFullFolder(t *testing.T) {
 		want string
 	}{
 		{"c", 1, "the workspace is full: it has 3 files and folders, and may have 3; delete some that are not needed any more, then write this again"},
-		{"a", 61, "the workspace is full: its files have 80 bytes, 21 more are too many, and all may have 100; delete some that are not needed any more, then write this again"},
+		{"a", 61, "the workspace is full: its files have 80 bytes and may have 100, so that there is no room for 21 more; delete some that are not needed any more, then write this again"},
 	} {
 		if _, err := write(c.path, c.size); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", c.path, err)

@@ -39,8 +39,8 @@ type Config struct {
 	Attached func(ctx context.Context, session, id string) (*agent.Content, error)
 	// Store keeps which files strangers' text may be in. Nil means that it is not kept, and that no file of the folders counts.
 	Store memory.Store
-	// Trusts reports whether somebody's text is nobody's outside text, as that of owners. It may be called concurrently. Nil
-	// means that nobody's is but one's own.
+	// Trusts reports whether what somebody has had written is outside text for nobody, as with owners. It may be called
+	// concurrently. Nil means that it is outside text for everybody else.
 	Trusts func(agent.PersonID) bool
 
 	tallies *tallies // of the tools; see Tools
