@@ -53,7 +53,7 @@ var libraries = map[string]string{
 }
 
 // testRooms exist for tests and may be used by nothing else.
-var testRooms = []string{"bottest", "memorytest", "modeltest", "agenttest", "conditiontest"}
+var testRooms = []string{"bottest", "discordtest", "slacktest", "stage", "memorytest", "modeltest", "agenttest", "conditiontest"}
 
 // nonames say nothing about what is inside.
 var nonames = []string{"util", "utils", "common", "helper", "helpers", "manager", "managers"}

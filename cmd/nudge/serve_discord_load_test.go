@@ -65,17 +65,17 @@ func TestDiscordLoad(t *testing.T) {
 	}
 	d, users := host(t, discordtest.Options{Limits: true, Beat: 2 * time.Second}, people)
 	chance := rand.New(rand.NewPCG(1, 2)) // called under the fake's lock
-	d.discord.Disturb(func(route string) discordtest.Fault {
+	d.discord.Disturb(func(route string, _ int) *discordtest.Fault {
 		p := chance.Float64()
 		switch {
 		case route == "gateway" || route == "command.create" || p > 0.06:
-			return discordtest.Fault{}
+			return nil
 		case p > 0.04:
-			return discordtest.Fault{RetryAfter: 200 * time.Millisecond}
+			return &discordtest.Fault{RetryAfter: 200 * time.Millisecond}
 		case p > 0.02:
-			return discordtest.Fault{Status: 502, Done: true}
+			return &discordtest.Fault{Status: 502, Done: true}
 		}
-		return discordtest.Fault{Cut: true, Done: p > 0.01}
+		return &discordtest.Fault{Cut: true, Done: p > 0.01}
 	})
 	d.start()
 	d.linked(1)

@@ -88,18 +88,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	route, args := routeOf(r.Method, path)
 	c := Call{Route: route, Method: r.Method, Path: "/" + path, Body: body, At: time.Now(), Status: 404}
 	s.mu.Lock()
-	var fault Fault
-	if faults := s.faults[route]; len(faults) > 0 {
-		fault, s.faults[route] = faults[0], faults[1:]
-	} else if s.disturb != nil {
-		fault = s.disturb(route)
-	}
+	fault := s.Spoil(route, len(s.calls))
 	if s.options.Limits {
 		if wait, global := s.limit(w.Header(), route, append(args, "")[0], c.At); wait > 0 {
-			fault = Fault{RetryAfter: wait, Global: global}
+			fault = &Fault{RetryAfter: wait, Global: global}
 		}
 	}
-	spoilt := fault != (Fault{})
+	spoilt := fault != nil && *fault != (Fault{})
 	var out answer
 	switch {
 	case r.Header.Get("Authorization") != "Bot "+Token && !strings.HasPrefix(route, "interaction") && !strings.HasPrefix(route, "followup"):
@@ -110,14 +105,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if spoilt && fault.Status > 0 {
 		out.status, out.code = fault.Status, fault.Code
-	} else if fault.RetryAfter > 0 {
+	} else if spoilt && fault.RetryAfter > 0 {
 		out.status = 429
 	}
 	c.Status, c.Code = out.status, out.code
 	s.calls = append(s.calls, c)
-	s.happened()
+	s.Happened()
 	s.mu.Unlock()
-	if spoilt && spoil(w, r, fault, out) {
+	if spoilt && spoil(w, r, *fault, out) {
 		return
 	}
 	write(w, out)

@@ -189,7 +189,7 @@ func (s *Server) dispatch(kind string, data any) int {
 	if current.conn != nil && !s.link.silent {
 		current.conn.send(current.events[len(current.events)-1])
 	}
-	s.happened()
+	s.Happened()
 	return len(current.events)
 }
 
@@ -232,7 +232,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	if len(s.link.next) > 0 {
 		g, s.link.next = s.link.next[0], s.link.next[1:]
 	}
-	s.happened()
+	s.Happened()
 	s.mu.Unlock()
 	defer s.links.Done()
 	defer s.gone(c)
@@ -275,7 +275,7 @@ func (s *Server) gone(c *conn) {
 			session.conn = nil
 		}
 	}
-	s.happened()
+	s.Happened()
 }
 
 // heard takes what the app sends.
@@ -292,7 +292,7 @@ func (s *Server) heard(c *conn, g Greeting, data []byte, resuming bool) {
 	_ = json.Unmarshal(data, &f) // a beat has a number for its data
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.happened()
+	defer s.Happened()
 	switch f.Op {
 	case 1:
 		s.link.beats++

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"nudge/bot/bottest/stage"
 )
 
 // Who and what there is in the beginning. Others are added by [Server.AddUser] and [Server.AddChannel].
@@ -37,19 +39,18 @@ type Options struct {
 
 // Server is a Discord. Its methods may be called concurrently.
 type Server struct {
+	stage.Stage[Fault] // calls go by their routes
+
 	http    *httptest.Server
 	options Options
 	closing chan struct{}
 	links   sync.WaitGroup
 
 	mu           sync.Mutex
-	changed      chan struct{} // closed and replaced when something happens
 	lastID       uint64
 	users        map[string]User
 	channels     map[string]*channel
 	calls        []Call
-	faults       map[string][]Fault // by route
-	disturb      func(route string) Fault
 	windows      map[string]*window // by route and channel
 	second       []time.Time        // when the last calls were made
 	interactions map[string]*interaction
@@ -103,8 +104,8 @@ func New(o Options) *Server {
 		}
 	}
 	s := &Server{
-		options: o, closing: make(chan struct{}), changed: make(chan struct{}), users: map[string]User{}, channels: map[string]*channel{},
-		faults: map[string][]Fault{}, interactions: map[string]*interaction{}, nonces: map[string]nonce{}, windows: map[string]*window{},
+		options: o, closing: make(chan struct{}), users: map[string]User{}, channels: map[string]*channel{},
+		interactions: map[string]*interaction{}, nonces: map[string]nonce{}, windows: map[string]*window{},
 	}
 	s.link.sessions = map[string]*session{}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -145,21 +146,6 @@ func (s *Server) AddChannel(id string) {
 	s.channels[id] = &channel{ID: id, guild: Guild}
 }
 
-// Fail lets the next calls of a route go wrong, each in its way.
-func (s *Server) Fail(route string, faults ...Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults[route] = append(s.faults[route], faults...)
-}
-
-// Disturb asks how each call goes wrong for which [Server.Fail] says nothing; the zero Fault is for one that does not. how must call
-// nothing of the Server.
-func (s *Server) Disturb(how func(route string) Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.disturb = how
-}
-
 // Calls are the calls of a route so far; of every route for "".
 func (s *Server) Calls(route string) (out []Call) {
 	s.mu.Lock()
@@ -170,32 +156,6 @@ func (s *Server) Calls(route string) (out []Call) {
 		}
 	}
 	return out
-}
-
-// Await waits until something is so, and reports whether it came to be before the time was up. It looks again whenever
-// something happens here.
-func (s *Server) Await(patience time.Duration, so func() bool) bool {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if so() {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			return so()
-		}
-	}
-}
-
-// happened wakes those who await. The caller holds mu.
-func (s *Server) happened() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // newID gives an id that is higher than all before it, and tells the time. The caller holds mu.

@@ -44,7 +44,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) call(w http.ResponseWriter, r *http.Request, method string) {
 	c, token := readCall(r, method)
 	s.mu.Lock()
-	fault := s.fault(method)
+	fault := s.Spoil(method, len(s.calls))
 	var out answer
 	if wait := s.over(c); fault == nil && wait > 0 {
 		fault = &Fault{RetryAfter: max(wait, time.Second)}
@@ -68,7 +68,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, method string) {
 		c.Error = e
 	}
 	s.calls = append(s.calls, c)
-	s.happened()
+	s.Happened()
 	s.mu.Unlock()
 	if fault != nil && spoiled(w, r, *fault) {
 		return
@@ -130,19 +130,6 @@ func readCall(r *http.Request, method string) (Call, string) {
 	}
 	c.Form.Del("token")
 	return c, token
-}
-
-// fault takes the next fault of a method. The caller holds mu.
-func (s *Server) fault(method string) *Fault {
-	faults := s.faults[method]
-	if len(faults) == 0 {
-		if s.disturb != nil {
-			return s.disturb(method, len(s.calls))
-		}
-		return nil
-	}
-	s.faults[method] = faults[1:]
-	return &faults[0]
 }
 
 // do does what a call asks for. The caller holds mu.

@@ -106,7 +106,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, path string) {
 	s.mu.Lock()
 	a, auth := s.attached[id], r.Header.Get("Authorization")
 	s.downloads = append(s.downloads, Download{id, auth})
-	s.happened()
+	s.Happened()
 	s.mu.Unlock()
 	switch {
 	case a == nil || a.deleted:
@@ -150,7 +150,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	content, _ := io.ReadAll(file)
 	s.mu.Lock()
-	fault, up := s.fault("upload"), s.uploads[id]
+	fault, up := s.Spoil("upload", len(s.calls)), s.uploads[id]
 	fits := up != nil && len(content) == up.length
 	if fits && (fault == nil || fault.Done) {
 		up.content, up.whole = string(content), true

@@ -91,7 +91,7 @@ func (s *Server) unwanted() (reason string) {
 		return ""
 	}
 	s.storm--
-	s.happened()
+	s.Happened()
 	return s.stormy
 }
 
@@ -107,7 +107,7 @@ func (s *Server) attach(c *conn) {
 	}
 	s.conns = append(s.conns, c)
 	s.resend()
-	s.happened()
+	s.Happened()
 }
 
 // retire sends nothing more over a link and ends it, which the app answers by closing it.
@@ -171,7 +171,7 @@ func (s *Server) ping(c *conn, stop chan struct{}) {
 		}
 		_ = c.socket.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(time.Second))
 		s.mu.Lock()
-		s.happened()
+		s.Happened()
 		s.mu.Unlock()
 	}
 }
@@ -197,13 +197,13 @@ func (s *Server) listen(c *conn) {
 				s.answered(d)
 			}
 		}
-		s.happened()
+		s.Happened()
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
 	c.ended = true
 	s.resend()
-	s.happened()
+	s.Happened()
 	s.mu.Unlock()
 }
 
@@ -388,7 +388,7 @@ func (s *Server) dispatch(d *delivery) {
 	if c := s.anyLink(); c != nil {
 		d.over(c)
 	}
-	s.happened()
+	s.Happened()
 }
 
 // anyLink is the link that the next delivery takes; nil if there is none. The caller holds mu.

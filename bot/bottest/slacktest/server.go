@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"nudge/bot/bottest/stage"
 )
 
 // Who there is in the beginning. Others are added by [Server.AddUser] and [Server.AddChannel].
@@ -46,20 +48,19 @@ type Options struct {
 
 // Server is a Slack. Its methods may be called concurrently.
 type Server struct {
+	stage.Stage[Fault] // calls go by their methods
+
 	http    *httptest.Server
 	options Options
 	closing chan struct{}
 	links   sync.WaitGroup
 
 	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced when something happens
-	clock     int64         // microseconds; the last ts that was given
+	clock     int64 // microseconds; the last ts that was given
 	serial    int
 	users     map[string]User
 	channels  map[string]*channel
 	calls     []Call
-	faults    map[string][]Fault // by method
-	disturb   func(method string, number int) *Fault
 	tickets   map[string]bool
 	opens     int
 	conns     []*conn
@@ -132,8 +133,8 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{
-		options: o, closing: make(chan struct{}), changed: make(chan struct{}), clock: time.Now().UnixMicro(),
-		users: map[string]User{}, channels: map[string]*channel{}, faults: map[string][]Fault{}, tickets: map[string]bool{},
+		options: o, closing: make(chan struct{}), clock: time.Now().UnixMicro(),
+		users: map[string]User{}, channels: map[string]*channel{}, tickets: map[string]bool{},
 		triggers: map[string]time.Time{}, uploads: map[string]*uploading{}, attached: map[string]*attached{},
 		counted: map[string][]time.Time{}, buckets: map[string]*bucket{}, acks: map[string]int{},
 		statuses: map[spot]status{}, sessions: map[spot]session{}, prompts: map[spot][]Prompt{}, titles: map[spot]string{}, homes: map[string]View{},
@@ -206,21 +207,6 @@ func (s *Server) openDM(user string) *channel {
 	return c
 }
 
-// Fail lets the next calls of a method go wrong, each in its way.
-func (s *Server) Fail(method string, faults ...Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults[method] = append(s.faults[method], faults...)
-}
-
-// Disturb lets each call go wrong as a function says, which is called with the method and the number of the call among all,
-// and returns nil for one that goes well. What [Server.Fail] says comes before.
-func (s *Server) Disturb(fault func(method string, number int) *Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.disturb = fault
-}
-
 // Calls are the calls of a method so far; of every method for "".
 func (s *Server) Calls(method string) []Call {
 	s.mu.Lock()
@@ -248,32 +234,6 @@ func (s *Server) File(name string) string {
 		}
 	}
 	return ""
-}
-
-// Await waits until something is so, and reports whether it came to be before the time was up. It looks again whenever
-// something happens here.
-func (s *Server) Await(patience time.Duration, so func() bool) bool {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if so() {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			return so()
-		}
-	}
-}
-
-// happened wakes those who await. The caller holds mu.
-func (s *Server) happened() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // nextTS gives a ts that is later than all before it, and not earlier than now. The caller holds mu.
