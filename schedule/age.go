@@ -95,7 +95,7 @@ func SweepEnded(tx memory.Tx, before time.Time, limit int) (swept []Heartbeat, e
 		if err = errors.Join(err, e, tx.Table(tableEnded).Delete(key)); err != nil {
 			break
 		}
-		if found && h.Ended != "" {
+		if found && h.Ended != "" && h.endedKey() == key { // else the row is of an end that was taken back
 			swept, err = append(swept, h), h.forget(tx, before)
 		}
 	}
@@ -108,8 +108,9 @@ func SweepEnded(tx memory.Tx, before time.Time, limit int) (swept []Heartbeat, e
 // staysWhenOld reports whether a heartbeat that has ended is one that would begin anew if it were forgotten: the config has it.
 func (h Heartbeat) staysWhenOld() bool { return h.By == "" && h.Ended != endRemoved }
 
-// forget takes a heartbeat away that has ended. now is not after the present.
-func (h Heartbeat) forget(tx memory.Tx, now time.Time) error {
+// forget takes a heartbeat away that ended before an instant, as [SweepEnded] says. What its people said holds as of that instant:
+// a snooze that has run out since then is left to whatever saves next.
+func (h Heartbeat) forget(tx memory.Tx, before time.Time) error {
 	if h.staysWhenOld() {
 		return h.forgetOutcomes(tx)
 	}
@@ -122,7 +123,7 @@ func (h Heartbeat) forget(tx memory.Tx, now time.Time) error {
 			continue
 		}
 		delete(a.Tastes, h.Name)
-		if err := a.save(tx, person, now); err != nil {
+		if err := a.save(tx, person, before); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,13 @@ func TestWhatBeginsAgainIsNotForgotten(t *testing.T) {
 		r.expect("rows of what ended", len(r.rows(string(tableEnded))), 0)
 		r.pass(2 * KeptFor)
 		r.expect("forgotten", len(r.sweep()), 0)
-		r.update(func(tx memory.Tx) error { return errors.Join(End(tx, "disk", "done", r.now()), Remove(tx, "disk")) })
+		r.update(func(tx memory.Tx) error {
+			stale := Heartbeat{Name: "disk", EndedAt: r.now().Add(-2 * KeptFor)}
+			return errors.Join(End(tx, "disk", "done", r.now()), tx.Table(tableEnded).Put(stale.endedKey(), nil))
+		})
+		r.expect("forgotten for an end that was taken back", len(r.sweep()), 0)
+		r.check("one that ended again")
+		r.update(func(tx memory.Tx) error { return Remove(tx, "disk") })
 		r.check("one that was taken away")
 		r.expect("rows of what ended", len(r.rows(string(tableEnded))), 0)
 	})
