@@ -7,12 +7,12 @@ import (
 
 // Rows is a table whose rows are values of one type, kept as JSON. It is the table's name, so that it can be a constant:
 //
-//	const tableGrants memory.Rows[Grant] = "grant" // person → Grant
+//	const tableGrants memory.Rows[Grant] = "grant" // by person
 //
 // Keys are bounded as those of every [Table] are. Errors about JSON name the table and the row.
 type Rows[V any] string
 
-// Table is the table itself, for what is no matter of a value.
+// Table is the table itself, for what needs no value: keys alone, or rows as they lie there.
 func (r Rows[V]) Table(tx Tx) Table { return tx.Table(string(r)) }
 
 // Get returns the value of a row and whether there is one.

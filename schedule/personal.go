@@ -18,7 +18,7 @@ import (
 
 // Personal is a [Condition] that is about each person by themselves.
 type Personal interface {
-	// Check is an error: whom it is about must be said.
+	// Its own Check gives an error, since that does not say whom it is about.
 	Condition
 	// For is the condition of one person. All that one Personal gives see the same world: each program runs, and each address
 	// is asked, once for all of them.
@@ -57,8 +57,8 @@ func (z *Zone) tidyPeople(people []string) {
 	})
 }
 
-// divide gives each person what an earlier version remembered of all of them together. Who was owed something has yet to hear
-// of it, so that for them the condition is not true yet.
+// divide gives each person what an earlier version remembered of all of them together. Who is owed something has yet to hear of it,
+// so that for them the condition counts as not true before.
 func (z *Zone) divide(people []string) {
 	if z.Episode == "" && z.LastWake.IsZero() && z.Retry.IsZero() && z.Held.IsZero() {
 		return

@@ -19,8 +19,8 @@ const (
 	Unknown = "unknown" // the program stopped before the tick was over
 )
 
-// How many outcomes of a heartbeat are remembered: at most kept, and those that are older than [KeptFor] no longer when
-// another comes, but always keptAnyway.
+// How many outcomes of a heartbeat are remembered: at most kept. With each new one those that are older than [KeptFor] go, a few at
+// a time, but keptAnyway always stay.
 const (
 	kept       = 200
 	keptAnyway = 10

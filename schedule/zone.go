@@ -33,7 +33,7 @@ type Zone struct {
 	Claim    time.Time `json:"claim,omitzero"`     // the tick that was begun and has no outcome yet
 	Over     bool      `json:"over,omitempty"`     // has no further tick of its own
 
-	// People is what is remembered of each person where the condition is about each by themselves. All of the ticks' own stays
+	// People is what is remembered of each person where the condition is about each by themselves. What is true of the ticks stays
 	// above: Woke, Errors, Asked, Alarmed, Warned, Claim and Over.
 	People map[string]*Zone `json:"people,omitempty"`
 }

@@ -36,8 +36,8 @@ var levels = []level{
 const (
 	digestSize = 16 // of SHA-256; two keys of one digest are not to be expected in any file's life
 	stampSize  = digestSize + timeSize
-	fullRun    = 32 // stamps; a run that would have more becomes two
-	laidRun    = 24 // stamps of a run that is made with others at once
+	fullRun    = 32 // stamps; a run that would have more is divided
+	laidRun    = 24 // stamps, at most, of each run that a longer one is divided into
 )
 
 // run is a row: the oldest of its instants, so that a sweep passes over a run without reading it, and its stamps. Its key

@@ -3,9 +3,9 @@
 // [New] turns a description into a [schedule.Condition]. Kinds: always is true at every tick; command runs a program
 // (exit status 0 is true, 1 is false, everything else an error); http asks an address; file looks at one file or folder;
 // expr computes with the operator's [Gauges] and the time; idle is true of a person who has been silent; all and any combine
-// others. One in which idle stands is a [schedule.Personal]: it is about each person by themselves. A condition keeps nothing between two checks: what it must remember it is given back. One that was not written
-// by the operator is confined: see [Env]. A condition written in Go is any [schedule.Condition]; package conditiontest has
-// the suite that every one passes.
+// others. One in which idle stands is a [schedule.Personal]: it is about each person by themselves. A condition keeps nothing
+// between two checks: what it must remember it is given back. One that was not written by the operator is confined: see [Env].
+// A condition written in Go is any [schedule.Condition]; package conditiontest has the suite that every one passes.
 package condition
 
 import (
