@@ -16,12 +16,8 @@ const repeated = "(possibly a repeat) "
 
 // limitedReply lets the platform refuse the first of several, because there are too many.
 func limitedReply(w *world) {
-	platform, may := w.rig.(Limiter)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	platform, may := able[Limiter](w, "this platform takes all that is said")
 	if !may {
-		w.Log("this platform takes all that is said")
 		return
 	}
 	platform.LimitSends(2)
@@ -40,12 +36,8 @@ func limitedReply(w *world) {
 }
 
 func lostAnswer(w *world) {
-	platform, may := w.rig.(Forgetful)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	platform, may := able[Forgetful](w, "this platform loses no answers")
 	if !may {
-		w.Log("this platform loses no answers")
 		return
 	}
 	if w.doubt == bot.NoDoubt {
@@ -71,12 +63,8 @@ func (w *world) saidOnce(text string) {
 }
 
 func refusedReply(w *world) {
-	platform, may := w.rig.(Refuser)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	platform, may := able[Refuser](w, "this platform refuses nothing")
 	if !may {
-		w.Log("this platform refuses nothing")
 		return
 	}
 	platform.RefuseSends(1)
@@ -153,9 +141,7 @@ func (w *world) put(texts ...string) {
 // crashable starts the program anew in a way that lets it be ended at once, as if it were killed.
 func (w *world) crashable() {
 	w.Helper()
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	w.greet()
 	w.end()
 	w.grace = time.Millisecond
 	w.start()

@@ -63,18 +63,11 @@ func orderKept(w *world) {
 	w.say("hello")
 	w.seen("you said so: hello")
 	const many = 12
-	err := w.store.Update(context.Background(), func(tx memory.Tx) error {
-		for i := range many {
-			if err := agent.Send(tx, w.reply(fmt.Sprintf("number %02d.", i))); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		w.Fatal(err)
+	var numbers []string
+	for i := range many {
+		numbers = append(numbers, fmt.Sprintf("number %02d.", i))
 	}
-	w.hub.Outgoing()
+	w.put(numbers...)
 	w.seen(fmt.Sprintf("number %02d.", many-1))
 	next := 0
 	for _, line := range w.rig.Shown(w.who.Ann, Direct) {

@@ -2,9 +2,6 @@ package bottest
 
 import (
 	"context"
-
-	"nudge/agent"
-	"nudge/memory"
 )
 
 // redeliver delivers the last thing once more, where the platform may.
@@ -37,12 +34,8 @@ func redelivery(w *world) {
 }
 
 func acknowledgedWhenKept(w *world) {
-	platform, knows := w.rig.(Acknowledger)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
-	if !knows {
-		w.Log("this platform takes no acknowledgements")
+	platform, may := able[Acknowledger](w, "this platform takes no acknowledgements")
+	if !may {
 		return
 	}
 	w.await("the first message is acknowledged", func() bool { return platform.Acknowledged() == 1 })
@@ -59,13 +52,9 @@ func acknowledgedWhenKept(w *world) {
 }
 
 func notAcknowledgedWhenLost(w *world) {
-	platform, knows := w.rig.(Acknowledger)
+	platform, knows := able[Acknowledger](w, "this platform takes no acknowledgements")
 	again, may := w.rig.(Redeliverer)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
 	if !knows || !may {
-		w.Log("this platform takes no acknowledgements or delivers nothing twice")
 		return
 	}
 	w.await("the first message is acknowledged", func() bool { return platform.Acknowledged() == 1 })
@@ -83,12 +72,8 @@ func notAcknowledgedWhenLost(w *world) {
 }
 
 func failedReply(w *world) {
-	platform, may := w.rig.(Flaky)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	platform, may := able[Flaky](w, "this platform always shows what is said")
 	if !may {
-		w.Log("this platform always shows what is said")
 		return
 	}
 	platform.FailSends(2)
@@ -97,12 +82,8 @@ func failedReply(w *world) {
 }
 
 func droppedLink(w *world) {
-	platform, may := w.rig.(Dropper)
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	platform, may := able[Dropper](w, "this platform has no link to cut")
 	if !may {
-		w.Log("this platform has no link to cut")
 		return
 	}
 	platform.DropLink()
@@ -111,16 +92,9 @@ func droppedLink(w *world) {
 }
 
 func outboxAfterRestart(w *world) {
-	w.say("hello")
-	w.seen("you said so: hello")
-	w.settle()
+	w.greet()
 	w.end()
-	err := w.store.Update(context.Background(), func(tx memory.Tx) error {
-		return agent.Send(tx, w.reply("said while nobody spoke"))
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.put("said while nobody spoke")
 	w.start()
 	w.once("said while nobody spoke")
 	if n := w.count(w.who.Ann, Direct, "you said so: hello"); n != 1 {

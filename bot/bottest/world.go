@@ -186,6 +186,24 @@ func (w *world) places() []Place {
 	return []Place{Direct, Shared}
 }
 
+// greet is a first exchange, after which nothing is under way.
+func (w *world) greet() {
+	w.Helper()
+	w.say("hello")
+	w.seen("you said so: hello")
+	w.settle()
+}
+
+// able greets, and gives the platform as one that can do something besides. Where it cannot, that is logged.
+func able[P any](w *world, cannot string) (platform P, may bool) {
+	w.Helper()
+	w.greet()
+	if platform, may = w.rig.(P); !may {
+		w.Log(cannot)
+	}
+	return platform, may
+}
+
 // say lets Ann say something in her direct conversation.
 func (w *world) say(text string) (message string) { return w.rig.Say(w.who.Ann, Direct, text) }
 
