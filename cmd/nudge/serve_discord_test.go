@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -25,14 +23,9 @@ const (
 // den is `nudge serve` as a process of its own, with a Discord on a port of this machine and the demo model.
 type den struct {
 	*testing.T
+	serving
 	place   place
 	discord *discordtest.Server
-
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd has ended
-
-	mu   sync.Mutex
-	said strings.Builder // what the processes printed
 }
 
 // newDen makes one in which Ann is served, and others who are named as in [access].
@@ -70,42 +63,20 @@ func newDenWith(t *testing.T, model *modeltest.Server, options discordtest.Optio
 
 func (d *den) start() {
 	d.Helper()
-	d.cmd = d.place.command("serve")
-	d.cmd.Env = append(d.cmd.Env, tokenVariable+"="+discordtest.Token)
-	out := &lockedWriter{mu: &d.mu, w: &d.said}
-	d.cmd.Stdout, d.cmd.Stderr = out, out
-	if err := d.cmd.Start(); err != nil {
-		d.Fatal(err)
-	}
-	cmd, exited := d.cmd, make(chan struct{})
-	d.exited = exited
-	go func() {
-		defer close(exited)
-		_ = cmd.Wait() // how it ended is in the process's state
-	}()
+	d.serve(d.T, d.place, tokenVariable+"="+discordtest.Token)
 }
 
-func (d *den) printed() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.said.String()
-}
+func (d *den) kill() { d.ended(syscall.SIGKILL) }
 
-func (d *den) kill() {
+// ended ends the program with a signal, if it runs, and waits for it.
+func (d *den) ended(by syscall.Signal) {
+	d.Helper()
 	if d.cmd == nil {
 		return
 	}
-	d.ended(syscall.SIGKILL)
-}
-
-// ended ends the program with a signal, and waits for it.
-func (d *den) ended(by syscall.Signal) {
-	d.Helper()
-	if err := d.cmd.Process.Signal(by); err != nil {
+	if err := d.signal(by); err != nil {
 		d.Fatal(err)
 	}
-	<-d.exited
-	d.cmd = nil
 	d.discord.Drop()
 }
 
@@ -160,14 +131,7 @@ func TestDiscord(t *testing.T) {
 	if said := d.discord.ByBot(stranger); len(said) > 0 {
 		t.Errorf("a stranger is told %q", said[0].Text)
 	}
-	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	<-d.exited
-	if status := d.cmd.ProcessState.ExitCode(); status != 0 {
-		t.Errorf("the program ended with %d", status)
-	}
-	d.cmd = nil
+	d.interrupt(t)
 }
 
 // TestDiscordBatch decides three cards with one press after kill -9, and presses once more.

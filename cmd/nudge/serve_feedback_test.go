@@ -69,7 +69,7 @@ kind = "always"
 	if out, status := o.place.run("export", personID(ann)); status != 0 || !strings.Contains(out, `"said": "snooze"`) || !strings.Contains(out, `"at_most": "every hour"`) {
 		t.Errorf("the export (%d) is\n%s", status, out)
 	}
-	o.interrupt()
+	o.interrupt(t)
 	if out, status := o.place.run("check"); status != 0 {
 		t.Errorf("the check says (%d) %s", status, out)
 	}

@@ -109,7 +109,7 @@ func TestSlackLoad(t *testing.T) {
 		return got
 	}
 	o.until("all were answered", func() bool { return len(answers()) == len(want) })
-	o.interrupt() // what is still being said ends
+	o.interrupt(t) // what is still being said ends
 	for answer, n := range answers() {
 		if n != 1 {
 			t.Errorf("%q was said %d times", answer, n)
@@ -205,7 +205,7 @@ func TestSlackSwitchedOff(t *testing.T) {
 	if n := len(o.slack.ByBot(slacktest.DM(ann))); n != 1 || o.slack.Opens() != 1 {
 		t.Errorf("the owner was told %d times, after %d openings", n, o.slack.Opens())
 	}
-	o.interrupt()
+	o.interrupt(t)
 }
 
 // TestSlackTokenDies revokes the app token while the program runs, which shows when the link is next opened.
@@ -228,7 +228,7 @@ func TestSlackTokenDies(t *testing.T) {
 	if n := len(o.slack.Calls("apps.connections.open")); n != 2 {
 		t.Errorf("%d openings were asked for", n)
 	}
-	o.interrupt()
+	o.interrupt(t)
 }
 
 // TestOneProcessForASlackApp starts programs with data directories of their own on the same Slack app.
@@ -262,7 +262,7 @@ func TestOneProcessForASlackApp(t *testing.T) {
 	address := console.consoleAddress()
 	console.until("it says so", func() bool { return strings.Contains(console.printed(), pid) })
 	console.until("it was not ready", func() bool { return console.ready(address) == http.StatusServiceUnavailable })
-	console.interrupt()
+	console.interrupt(t)
 	if n := first.slack.Opens(); n != 1 {
 		t.Errorf("%d links were opened", n)
 	}
@@ -270,7 +270,7 @@ func TestOneProcessForASlackApp(t *testing.T) {
 	first.kill()
 	alone.start()
 	alone.linked()
-	alone.interrupt()
+	alone.interrupt(t)
 }
 
 // TestSlackStopTwice presses Stop twice while a tool runs, and delivers each press again.

@@ -5,12 +5,10 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -37,22 +35,14 @@ const (
 	appVariable = "NUDGE_TEST_SLACK_APP"
 )
 
-// endTime is how long the program may take to end after SIGINT, whatever runs.
-const endTime = 10 * time.Second
-
 // office is `nudge serve` as a process of its own, with a Slack and a model on ports of this machine.
 type office struct {
 	*testing.T
+	serving
 	place place
 	slack *slacktest.Server
 	model *modeltest.Server
 	env   []string
-
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd has ended
-
-	mu   sync.Mutex
-	said strings.Builder // what the processes printed
 }
 
 // newOffice makes an office in which nothing runs yet.
@@ -104,37 +94,15 @@ func personID(user string) string { return "slack:" + slacktest.Team + ":" + use
 // start starts the program.
 func (o *office) start() {
 	o.Helper()
-	o.cmd = o.place.command("serve")
-	o.cmd.Env = append(o.cmd.Env, o.env...)
-	out := &lockedWriter{mu: &o.mu, w: &o.said}
-	o.cmd.Stdout, o.cmd.Stderr = out, out
-	if err := o.cmd.Start(); err != nil {
-		o.Fatal(err)
-	}
-	cmd, exited := o.cmd, make(chan struct{})
-	o.exited = exited
-	go func() {
-		defer close(exited)
-		_ = cmd.Wait() // how it ended is in the process's state
-	}()
-}
-
-// printed is what the program printed so far.
-func (o *office) printed() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.said.String()
+	o.serve(o.T, o.place, o.env...)
 }
 
 // kill is kill -9. It returns when the program has ended and Slack knows it.
 func (o *office) kill() {
-	if o.cmd == nil {
-		return
+	if o.cmd != nil {
+		_ = o.signal(syscall.SIGKILL) // one that has ended already needs none
+		o.slack.Drop()
 	}
-	_ = o.cmd.Process.Signal(syscall.SIGKILL) // one that has ended already needs none
-	<-o.exited
-	o.cmd = nil
-	o.slack.Drop()
 }
 
 // restart kills the program and starts it again.
@@ -143,26 +111,6 @@ func (o *office) restart() {
 	o.kill()
 	o.start()
 	o.linked()
-}
-
-// interrupt sends SIGINT, which must end the program well and in time.
-func (o *office) interrupt() {
-	o.Helper()
-	began := time.Now()
-	if err := o.cmd.Process.Signal(os.Interrupt); err != nil {
-		o.Fatal(err)
-	}
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	select {
-	case <-o.exited:
-	case <-deadline.C:
-		o.Fatal("the program did not end after SIGINT")
-	}
-	if took, status := time.Since(began), o.cmd.ProcessState.ExitCode(); took > endTime || status != 0 {
-		o.Errorf("the program ended after %s with %d", took, status)
-	}
-	o.cmd = nil
 }
 
 // until waits until something is so.
@@ -627,7 +575,7 @@ func TestSlackAlways(t *testing.T) {
 	o.file("a.txt")
 	o.say(slacktest.Said{User: ann, Text: "please delete a.txt"})
 	o.card(dm, "")
-	o.interrupt()
+	o.interrupt(t)
 	if out, err := o.place.command("check").CombinedOutput(); err != nil || !o.exists("a.txt") {
 		t.Errorf("the file is there %v, and check says %v:\n%s", o.exists("a.txt"), err, out)
 	}
@@ -836,18 +784,18 @@ func TestServeEndsOnInterrupt(t *testing.T) {
 	}, "")
 	o.say(slacktest.Said{User: ann, Text: "say apple"})
 	o.told(slacktest.DM(ann), "It is apple.")
-	o.interrupt()
+	o.interrupt(t)
 
 	o.start()
 	o.until("there was a second link", func() bool { return o.slack.Links() == 2 && o.slack.Linked() == 1 })
 	o.say(slacktest.Said{User: ann, Text: "say pear"})
 	o.until("the model was asked", func() bool { return len(o.model.Requests()) == 2 })
-	o.interrupt()
+	o.interrupt(t)
 
 	again.Store(true)
 	o.start()
 	o.told(slacktest.DM(ann), "It is pear.")
-	o.interrupt()
+	o.interrupt(t)
 }
 
 // TestServeGoesOnWithoutSlack starts with tokens that are missing, and with ones that Slack refuses.
@@ -883,7 +831,7 @@ func TestServeGoesOnWithoutSlack(t *testing.T) {
 			if answer.StatusCode != http.StatusOK {
 				t.Errorf("/healthz answers %s", answer.Status)
 			}
-			o.interrupt()
+			o.interrupt(t)
 		})
 	}
 }
