@@ -85,6 +85,8 @@ type Reply struct {
 
 	// Tainted says that text of strangers was before the model when it wrote this, so that its links may not be its own.
 	Tainted bool `json:"tainted,omitempty"` // final, notify, progress, ask, notice, decided: not yet shown
+	// Unlinked says that a platform is to make a link of nothing in it. It is of what is shown and kept nowhere.
+	Unlinked bool `json:"-"`
 
 	Data json.RawMessage `json:"data,omitempty"` // final: the arguments of the tool that ended the turn, as data
 

@@ -52,6 +52,9 @@ func TestNoLinkComesBackWithAnOutcome(t *testing.T) {
 				t.Errorf("a %s shows %q", r.Kind, text)
 			}
 		}
+		if !shown.Unlinked {
+			t.Errorf("of a %s a platform may make links", r.Kind)
+		}
 		if shown.Tainted {
 			t.Errorf("a %s goes out with what is of no consequence any more", r.Kind)
 		}
@@ -63,7 +66,10 @@ func TestNoLinkComesBackWithAnOutcome(t *testing.T) {
 	if shown := Hide(arguments, nil); shown.Told != arguments.Told {
 		t.Errorf("what was approved is shown as %q", shown.Told)
 	}
-	if own := Hide(FeedbackMark(schedule.Card{ID: "n2", Heartbeat: "disk", Text: link}), nil); own.Told != link {
+	if own := Hide(FeedbackMark(schedule.Card{ID: "n2", Heartbeat: "disk", Text: link}), nil); own.Told != link || own.Unlinked {
 		t.Errorf("a link of nobody else's is shown as %q", own.Told)
+	}
+	if card := Hide(agent.Reply{Kind: agent.Approval, Text: link}, nil); card.Text != link || !card.Unlinked {
+		t.Errorf("what a tool says on a card is shown as %q", card.Text)
 	}
 }
