@@ -206,7 +206,7 @@ func (s *Slack) whisper(ctx context.Context, i interaction, text string) {
 	if i.channel() == "" {
 		return
 	}
-	options := append(quiet(), slack.MsgOptionText(escape(text), false))
+	options := append(quiet(true), slack.MsgOptionText(escape(text), false))
 	if thread := i.thread(); thread != "" {
 		options = append(options, slack.MsgOptionTS(thread))
 	}

@@ -242,7 +242,7 @@ func (p *progress) put(ctx context.Context, at place, b *bulletin, text string, 
 	if streamed, err := p.grow(ctx, b, channel, lines); streamed || err != nil {
 		return 0, err
 	}
-	options := append(quiet(), slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(section(text),
+	options := append(quiet(true), slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(section(text),
 		row(b.address, button(actionStop, b.address, "Stop", slack.StyleDanger))),
 		slack.MsgOptionMetadata(p.markOf(b.turn).metadata("")))
 	if b.at.ts != "" {
@@ -416,7 +416,7 @@ func (p *progress) remove(ctx context.Context, at message) error {
 		return nil
 	}
 	if code(err) != "" && retryAfter(err) == 0 {
-		options := append(quiet(), slack.MsgOptionText("Done.", false), slack.MsgOptionBlocks())
+		options := append(quiet(true), slack.MsgOptionText("Done.", false), slack.MsgOptionBlocks())
 		_, _, _, err = p.s.api.UpdateMessageContext(ctx, at.channel, at.ts, options...)
 		if code(err) != "" {
 			return nil // there is nothing more that could be done about it

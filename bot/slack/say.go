@@ -60,14 +60,21 @@ func (s *Slack) say(ctx context.Context, p place, d bot.Delivery) (string, error
 	return "", nil
 }
 
-// quiet are the options of everything that is said: Slack fetches no page that a text names.
-func quiet() []slack.MsgOption {
-	return []slack.MsgOption{slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl()}
+// quiet are the options of everything that is said: Slack fetches no page that a text names. Of words that are to stay words it
+// makes no links either: without that it looks for addresses, also without a scheme and also in code, and an edit makes names of
+// words besides (docs.slack.dev/reference/methods/chat.postMessage and chat.update, under parse).
+func quiet(words bool) []slack.MsgOption {
+	options := []slack.MsgOption{slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl()}
+	if words {
+		options = append(options, slack.MsgOptionParse(false))
+	}
+	return options
 }
 
 // post is one message to be posted.
 type post struct {
 	text   string // in Slack's markup
+	words  bool   // nothing in it is a link but what is marked as one
 	blocks []slack.Block
 	card   string
 }
@@ -131,6 +138,7 @@ func (s *Slack) postAll(ctx context.Context, p place, d bot.Delivery, posts []po
 		return "", err
 	}
 	for part, m := range posts {
+		m.words = m.words || d.Unlinked
 		mark := mark{key: d.Key, part: part, digest: digestOf(m.card + m.text)}
 		ts, said := t.Said[mark]
 		if !said {
@@ -175,7 +183,7 @@ func (s *Slack) post(ctx context.Context, channel, thread string, m mark, p post
 	if err := s.pace.await(ctx, channel); err != nil {
 		return "", err
 	}
-	options := append(quiet(), slack.MsgOptionText(p.text, false), slack.MsgOptionMetadata(m.metadata(p.card)))
+	options := append(quiet(p.words), slack.MsgOptionText(p.text, false), slack.MsgOptionMetadata(m.metadata(p.card)))
 	if thread != "" {
 		options = append(options, slack.MsgOptionTS(thread))
 	}
@@ -252,7 +260,7 @@ func (s *Slack) aside(ctx context.Context, p place, d bot.Delivery) error {
 		return &bot.SendError{Blind: true, Err: errors.New("what only one person sees cannot be looked up")}
 	}
 	user, text := userOf(d.To), cut(escape(d.Text), textLimit)
-	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionTS(p.thread))
+	options := append(quiet(d.Unlinked), slack.MsgOptionText(text, false), slack.MsgOptionTS(p.thread))
 	_, err := s.api.PostEphemeralContext(ctx, p.channel, user, options...)
 	switch code(err) {
 	case "user_not_in_channel", "not_in_channel", "channel_not_found", "is_archived":
@@ -290,7 +298,7 @@ func (s *Slack) decided(ctx context.Context, p place, d bot.Delivery) (string, e
 	if !known {
 		return s.postAll(ctx, p, d, []post{{text: outcome, card: d.ID}})
 	}
-	options := append(quiet(), slack.MsgOptionText(text, false), slack.MsgOptionBlocks(blocks...),
+	options := append(quiet(true), slack.MsgOptionText(text, false), slack.MsgOptionBlocks(blocks...),
 		slack.MsgOptionMetadata(mark{key: d.Key}.metadata(d.ID)))
 	_, _, _, err := s.api.UpdateMessageContext(ctx, card.channel, card.ts, options...)
 	switch code(err) {

@@ -274,7 +274,7 @@ func (s *Server) postMessage(c Call) answer {
 	}
 	ts := ""
 	for _, t := range texts {
-		m := &Message{Channel: ch.id, TS: s.nextTS(), Thread: c.Form.Get("thread_ts"), User: BotUser, Text: t, Blocks: blocks, First: blocks, Metadata: metadata}
+		m := &Message{Channel: ch.id, TS: s.nextTS(), Thread: c.Form.Get("thread_ts"), User: BotUser, Text: t, Blocks: blocks, First: blocks, Metadata: metadata, Parse: c.Form.Get("parse")}
 		if c.Method == "chat.postEphemeral" {
 			m.For, m.Metadata = only, nil
 		}
@@ -320,7 +320,7 @@ func (s *Server) update(c Call) answer {
 	case text == "" && len(blocks) == 0:
 		return failure("no_text")
 	}
-	m.Text, m.Edited = text, true
+	m.Text, m.Edited, m.Parse = text, true, c.Form.Get("parse")
 	if withBlocks || text != "" {
 		m.Blocks = blocks
 	}

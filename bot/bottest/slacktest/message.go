@@ -28,6 +28,7 @@ type Message struct {
 	Files     []File
 	For       string // of an ephemeral message: who sees it
 	Edited    bool
+	Parse     string // how it is to be parsed, as it was asked for when it was posted or edited; "" for Slack's own way
 	Streaming bool   // it grows
 	Tasks     []Task // that were streamed into it
 	// First are the blocks that the message had when it was posted.
@@ -63,6 +64,7 @@ type Element struct {
 	Multiline bool            `json:"multiline"`
 	Holder    *Text           `json:"placeholder"` // of a menu
 	Parts     []Element       `json:"elements"`    // of rich text
+	Verbatim  bool            `json:"verbatim"`    // of a text in a context block
 	Style     json.RawMessage `json:"style"`       // of a button its name
 	// Of a number:
 	Decimal bool   `json:"is_decimal_allowed"`
@@ -93,8 +95,9 @@ func (e Element) Label() string {
 
 // Text is a text object.
 type Text struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Verbatim bool   `json:"verbatim"`
 }
 
 // Buttons are the buttons of a message.

@@ -1,6 +1,9 @@
 package slacktest
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Reading is what Slack makes of the text of a message that an app posts.
 type Reading struct {
@@ -83,4 +86,51 @@ func (r *Reading) token(token string) {
 		label = target
 	}
 	r.words(label)
+}
+
+// Links are what people can press in a message: what stands between < and >, and, unless that was turned off for a text, what
+// Slack makes a link of by itself, in code as well (docs.slack.dev/reference/methods/chat.postMessage and chat.update under
+// parse, docs.slack.dev/reference/block-kit/composition-objects/text-object under verbatim). The text of a message with blocks
+// is shown where there is no room for them, and counts as well. It errs towards more links.
+func (m Message) Links() []string {
+	links := linksIn(m.Text, m.Parse == "none")
+	for _, b := range m.Blocks {
+		if b.Text != nil && b.Text.Type == "mrkdwn" {
+			links = append(links, linksIn(b.Text.Text, b.Text.Verbatim)...)
+		}
+		for _, e := range b.Elements {
+			if e.Type == "mrkdwn" {
+				links = append(links, linksIn(e.Label(), e.Verbatim)...)
+			}
+			for _, part := range e.Parts {
+				if part.Type == "link" {
+					links = append(links, part.Label())
+				}
+			}
+		}
+	}
+	return links
+}
+
+// found is what Slack takes for an address: with a scheme, a name that ends as names of the web do, one of mail, and a number of a
+// telephone.
+var found = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^\s<>|]+|(?:mailto|tel|sms):[^\s<>|]+|` +
+	`[\w.+-]+@[\w-]+(?:\.[\w-]+)+|` +
+	`[\pL\pN-]+(?:[.。．｡][\pL\pN-]+)*[.。．｡](?:com|net|org|io|md|sh|py|rs|gg|test|xn--[a-z0-9-]+|рф|ｃｏｍ)(?:[:/?#][^\s<>|]*)?|` +
+	`\+?\d[\d-]{7,}\d`)
+
+func linksIn(text string, verbatim bool) (links []string) {
+	read := Read(text)
+	for _, l := range read.Links {
+		links = append(links, l.Target)
+	}
+	for _, call := range read.Calls {
+		if !strings.HasPrefix(call, "!date") {
+			links = append(links, call)
+		}
+	}
+	if !verbatim {
+		links = append(links, found.FindAllString(read.Shown, -1)...)
+	}
+	return links
 }
