@@ -54,13 +54,13 @@ func feedback(action, card, value string) (f *bot.Feedback, ok bool) {
 // judged is a notify card whose person has said what they make of it: what it tells still stands there, and below it what was
 // said and what that changes.
 func (d *Discord) judged(r agent.Reply, outcome string) string {
-	parts := messages(rendered(r.Told))
-	if len(parts) == 0 {
+	all := messages(rendered(r.Told))
+	if len(all) == 0 {
 		return outcome
 	}
-	told := parts[len(parts)-1]
-	if utf8.RuneCountInString(told)+utf8.RuneCountInString(outcome) >= textLimit {
-		told = cut(told, textLimit-utf8.RuneCountInString(outcome)-1)
+	told := all[len(all)-1]
+	if room := textLimit - utf8.RuneCountInString(outcome) - len("…\n"); utf8.RuneCountInString(told) > room {
+		told = partsOf(rendered(told), room)[0] + "…"
 	}
 	return strings.TrimSpace(told + "\n" + outcome)
 }

@@ -202,17 +202,18 @@ func (p *progress) flush(b *bulletin) error {
 		return nil
 	}
 	b.pending = ""
+	shown := unlinked(escape(text))
 	components := []discordgo.MessageComponent{row(button(actionStop, "", "Stop", discordgo.DangerButton))}
 	// What was begun is ended, so that it is known where the message stands.
 	ctx := context.WithoutCancel(b.over)
 	if b.at.id != "" {
-		err := p.d.api.edit(ctx, b.at, escape(text), components)
+		err := p.d.api.edit(ctx, b.at, shown, components)
 		if done(err, codeUnknownMessage, codeArchived, codeOld) {
 			return nil
 		}
 		return fmt.Errorf("edit the progress in %s: %w", channel, err)
 	}
-	if err := p.post(ctx, b, channel, post{text: escape(text), components: components}); err != nil {
+	if err := p.post(ctx, b, channel, post{text: shown, components: components}); err != nil {
 		b.pending = text
 		b.look()
 		return err

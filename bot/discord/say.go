@@ -103,9 +103,9 @@ func (d *Discord) tell(ctx context.Context, p place, r bot.Delivery, text *markd
 	parts := messages(text)
 	if utf8.RuneCountInString(r.Text) > wholeLimit && len(parts) > 0 {
 		name := "answer-" + nonceOf(r.Key, 0, r.Text)[:8] + ".md"
-		begins := messages(rendered(cut(r.Text, excerptLimit)))
+		begins := excerpt(rendered(head(r.Text)))
 		receipt, err := d.postAll(ctx, p, r, []post{{
-			text: strings.Join(begins, "\n") + "\n\nThis is the beginning. The whole answer is in the file " + escape(name) + ".", name: name, file: r.Text,
+			text: begins + "\n\nThis is the beginning. The whole answer is in the file " + escape(name) + ".", name: name, file: r.Text,
 		}})
 		if !fileRefused(err) {
 			return receipt, err
@@ -113,6 +113,17 @@ func (d *Discord) tell(ctx context.Context, p place, r bot.Delivery, text *markd
 	}
 	return d.postAll(ctx, p, r, postsOf(parts))
 }
+
+// excerpt is how a text begins, as a message of its own that something is to follow.
+func excerpt(text *markdown.Text) string {
+	if begins := partsOf(text, excerptLimit); len(begins) > 0 {
+		return begins[0]
+	}
+	return ""
+}
+
+// head is as much of a text as can be read as Markdown, at most.
+func head(text string) string { return cut(text, markdown.Longest) }
 
 // fileRefused reports whether Discord takes no file there, however often it is tried. Words still may be said.
 func fileRefused(err error) bool {
@@ -131,6 +142,10 @@ func (d *Discord) postAll(ctx context.Context, p place, r bot.Delivery, posts []
 	t := d.ledger.Of(r)
 	nonces := make([]string, len(posts))
 	for i, m := range posts {
+		if r.Unlinked {
+			m.text = unlinked(m.text)
+			posts[i] = m
+		}
 		nonces[i] = nonceOf(r.Key, i, m.card+m.text)
 	}
 	if err := d.recall(ctx, t, channel, posts, nonces); err != nil {
@@ -212,6 +227,9 @@ func (d *Discord) aside(ctx context.Context, p place, r bot.Delivery) error {
 		return &bot.SendError{Gone: true, Err: errNobody}
 	}
 	text := cut(escape(r.Text), textLimit)
+	if r.Unlinked {
+		text = unlinked(text)
+	}
 	if by, known := d.asides.Get(asideKey(p.String(), user)); known && time.Since(by.at) < d.timing.Token {
 		err := d.api.whisper(ctx, d.me().app, by.token, text)
 		if err == nil || status(err) == 0 {
@@ -236,6 +254,9 @@ func (d *Discord) decided(ctx context.Context, p place, r bot.Delivery) (string,
 	text := outcome
 	if r.IsFeedback() {
 		text = d.judged(r.Reply, outcome)
+	}
+	if r.Unlinked {
+		text = unlinked(text)
 	}
 	err := d.api.edit(ctx, card, text, nil)
 	switch code(err) {
