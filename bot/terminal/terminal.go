@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 
 	"nudge/agent"
 	"nudge/bot"
+	"nudge/bot/markdown"
 )
 
 // Manner is how lines are read and written.
@@ -238,7 +240,7 @@ func (t *Terminal) Say(_ context.Context, d bot.Delivery) (string, error) {
 		}
 		text = line.String()
 	} else {
-		text = t.render(r)
+		text = t.render(unlinked(r))
 	}
 	t.mu.Lock()
 	if r.Kind == agent.Ask {
@@ -319,6 +321,19 @@ func (t *Terminal) render(r agent.Reply) string {
 		}
 	}
 	return ""
+}
+
+// unlinked is a reply of which a terminal is to make no links, which it would of addresses wherever they stand. What a call would
+// run with is shown as it is.
+func unlinked(r agent.Reply) agent.Reply {
+	if !r.Unlinked {
+		return r
+	}
+	r.Text, r.Told, r.Why, r.Choices = markdown.Defanged(r.Text), markdown.Defanged(r.Told), markdown.Defanged(r.Why), slices.Clone(r.Choices)
+	for i, choice := range r.Choices {
+		r.Choices[i] = markdown.Defanged(choice)
+	}
+	return r
 }
 
 // printable writes out what would steer the terminal or turn the direction of writing. What joins and shapes letters
