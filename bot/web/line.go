@@ -34,11 +34,13 @@ type line struct {
 	Together       string     `json:"together,omitempty"`
 	TogetherLabels []string   `json:"together_labels,omitempty"`
 	At             *time.Time `json:"at,omitempty"`
+	// NoLinks says that the page is to make a link of nothing in it.
+	NoLinks bool `json:"no_links,omitempty"`
 }
 
 // lineOf is a reply for the page.
 func lineOf(r agent.Reply, parcel string) line {
-	l := line{Reply: r, Parcel: parcel}
+	l := line{Reply: r, Parcel: parcel, NoLinks: r.Unlinked}
 	switch r.Kind {
 	case agent.Approval:
 		l.Shown = bot.ArgumentsText(r.Arguments)
@@ -65,11 +67,12 @@ func lineOf(r agent.Reply, parcel string) line {
 	return l
 }
 
-// without is the line without secrets.
+// without is the line without secrets, and without links where there are to be none. What was put aside is so already.
 func (l line) without(secrets *secret.Redactor) line {
 	clean := lineOf(bot.Hide(l.Reply, secrets), l.Parcel)
 	l.Reply, l.Shown, l.Labels = clean.Reply, clean.Shown, clean.Labels
 	l.Together, l.TogetherLabels, l.OpenMeans = clean.Together, clean.TogetherLabels, clean.OpenMeans
+	l.NoLinks = l.NoLinks || clean.NoLinks
 	return l
 }
 

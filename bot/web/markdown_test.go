@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"nudge/bot/bottest"
+	"nudge/bot/markdown"
 )
 
 // TestMarkdown renders texts in a real browser.
@@ -46,6 +49,32 @@ func TestMarkdown(t *testing.T) {
 	}
 	page.markedText(t)
 	page.anyText(t)
+	page.noLinks(t)
+}
+
+// noLinks gives the page texts that try to have links, where there are to be none.
+func (p *page) noLinks(t *testing.T) {
+	generate := rapid.Custom(func(t *rapid.T) string {
+		piece := rapid.SampledFrom(append([]string{"[", "](", ")", "`", "``", "*", "**", "_", "~~", "\n", "> ", "- ", "<", ">", "|", "\\", " ", "x"}, bottest.Linking...))
+		return strings.Join(rapid.SliceOfN(piece, 1, 8).Draw(t, "pieces"), "")
+	})
+	var texts []string
+	for _, text := range bottest.Linking {
+		texts = append(texts, text, markdown.Unlinked(text))
+	}
+	for seed := range 300 {
+		texts = append(texts, markdown.Unlinked(generate.Example(seed)))
+	}
+	list, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range eval[[]string](p, "("+string(list)+").filter(text => markdown(text, true).querySelector('a, img, [href], [src]'))") {
+		t.Errorf("%q has a link", text)
+	}
+	if linked := eval[int](p, "("+string(list)+").filter(text => markdown(text).querySelector('a')).length"); linked < 10 {
+		t.Errorf("only %d of the texts had one before, so that this proves nothing", linked)
+	}
 }
 
 // markedText gives the page texts that are nothing but marks. They end soon, as texts of their length do.

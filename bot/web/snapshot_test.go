@@ -144,3 +144,27 @@ func TestSnapshotOfCard(t *testing.T) {
 		t.Errorf("%d cards, turn %q, working %v", cards, shot.Turn, shot.Working)
 	}
 }
+
+// A line of which the page is to make no link says so, as it is said and when it was put aside, and no other does.
+func TestLinesWithoutLinksSaySo(t *testing.T) {
+	s, _ := undelivered(t, "hello", func(model.Request) model.Answer { return agenttest.Say("hello yourself") })
+	for i, tainted := range []bool{true, false} {
+		r := agent.Reply{Kind: agent.Notice, Address: home, Session: home, Text: "see https://docs.test", Tainted: tainted}
+		d := bot.Delivery{Reply: bot.Hide(r, nil), Key: "00" + string(rune('1'+i))}
+		if data, err := lineOf(d.Reply, d.Key).encoded(); err != nil || strings.Contains(string(data), `"no_links":true`) != tainted {
+			t.Errorf("tainted %t: it is said as %s, %v", tainted, data, err)
+		}
+		if _, err := s.browser.Say(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var kept []line
+	for _, l := range see(t, s).Lines {
+		if l.Kind == agent.Notice {
+			kept = append(kept, l)
+		}
+	}
+	if len(kept) != 2 || !kept[0].NoLinks || kept[1].NoLinks {
+		t.Errorf("put aside were %+v", kept)
+	}
+}

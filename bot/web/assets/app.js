@@ -86,9 +86,13 @@ function agoText(text) {
 
 const mostDepth = 8; // of what stands inside of something
 
-function markdown(text) {
+let anchors = true; // whether what is read just now may have links
+
+function markdown(text, noLinks) {
   const root = make('div', { class: 'md' });
+  anchors = !noLinks;
   blocks(text.replace(/\r\n?/g, '\n').split('\n'), root, 0);
+  anchors = true;
   return root;
 }
 
@@ -235,8 +239,9 @@ function table(lines, i, into, depth) {
   return i;
 }
 
-// link is an anchor for http and https, with the host in sight; anything else stays text.
+// link is an anchor for http and https, with the host in sight; anything else stays text, and where there are to be no links all does.
 function link(label, address) {
+  if (!anchors) return null;
   let url;
   try { url = new URL(address); } catch { return null; }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return null;
@@ -464,14 +469,14 @@ function plan(turn, items) {
 }
 
 function final(line, from) {
-  const node = make('article', { class: 'final', 'aria-label': 'Nudge', dir: 'auto' }, from, markdown(line.text || ''));
+  const node = make('article', { class: 'final', 'aria-label': 'Nudge', dir: 'auto' }, from, markdown(line.text || '', line.no_links));
   node.dataset.turn = line.turn || '';
   add(node);
 }
 
 function ping(line, live) {
   if (line.id && state.pings.has(line.id)) return;
-  const node = make('article', { class: 'ping' }, make('h3', {}, bell(), line.heartbeat ? 'Ping: ' + line.heartbeat : 'Held back until now'), markdown(line.text || ''));
+  const node = make('article', { class: 'ping' }, make('h3', {}, bell(), line.heartbeat ? 'Ping: ' + line.heartbeat : 'Held back until now'), markdown(line.text || '', line.no_links));
   if (line.id) {
     const entry = { line, node, foot: make('div', { class: 'foot' }), fault: make('div', { class: 'fault', role: 'alert' }) };
     state.pings.set(line.id, entry);
