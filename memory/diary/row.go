@@ -13,10 +13,11 @@ import (
 // The tables of the diary. Names of their rows begin with the person and a zero byte, so that of two persons' rows none can
 // be taken for the other's.
 const (
-	tableNote  memory.Rows[Note] = "note"       // by person and id
-	tableTrait                   = "note_trait" // person, id → what it is found by; see [trait]
-	tableName                    = "note_name"  // person, scope, a digest of the text → id; or of the subject → ids, the one written last at the end
-	tableStamp                   = "note_stamp" // person → stamp
+	tableTrait = "note_trait" // person, id → what it is found by; see [trait]
+	tableName  = "note_name"  // person, scope, a digest of the text → id; or of the subject → ids, the one written last at the end
+	tableStamp = "note_stamp" // person → stamp
+
+	tableNote memory.Rows[Note] = "note" // by person and id
 )
 
 const stampSize = 16

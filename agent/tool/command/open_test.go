@@ -109,7 +109,7 @@ func TestAnotherDefinitionIsAnotherCommand(t *testing.T) {
 		_, depends := tool.Open(agent.Invocation{Arguments: json.RawMessage(`{"name":"deploy","env":"staging","version":"v1"}`)})
 		return depends
 	}
-	if frame(preset()) != frame(preset()) {
+	if once, again := frame(preset()), frame(preset()); once != again {
 		t.Error("the same definition is another one")
 	}
 	for name, change := range map[string]func(p *Preset){
