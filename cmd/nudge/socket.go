@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"nudge/bot"
 )
@@ -56,14 +59,27 @@ func socketPath(dataDir string) (path string, release func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketName), func() { folder.Close() }, nil
 }
 
+// What a process may do that reaches the socket is bounded, though it is one of this account's.
+const (
+	longestFrame = 256 << 10        // bytes; a piece of input has 64 KiB
+	mostWaiting  = 64               // that have not said yet what they want; of more, those that came first are let go of
+	askTime      = 10 * time.Second // for saying what is wanted
+	takeTime     = 30 * time.Second // for taking what is written
+	acceptAgain  = time.Second      // after none could be let in, as when too many files are open
+)
+
 // control serves commands of other processes.
 type control struct {
 	program *program
 	server  net.Listener
 	serving sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []net.Conn // those that have not said yet what they want, in the order in which they came
 }
 
-// listen opens the socket. The caller holds the data file, so a socket that is there already was left behind.
+// listen opens the socket. The caller holds the data file, so whatever is there in its place was left behind, or put there by
+// somebody else; it is taken away, and what a link leads to stays as it is.
 func (p *program) listen() (*control, error) {
 	path, release, err := socketPath(p.dataDir)
 	if err != nil {
@@ -86,15 +102,20 @@ func (c *control) serve(ctx context.Context) {
 	defer stop()
 	for {
 		conn, err := c.server.Accept()
-		if err != nil {
-			if ctx.Err() == nil {
-				c.program.log.Error("the socket for other commands has failed", "error", err)
-			}
-			break
+		switch {
+		case err == nil:
+			c.serving.Go(func() { c.command(ctx, conn) })
+			continue
+		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
+			c.serving.Wait()
+			return
 		}
-		c.serving.Go(func() { c.command(ctx, conn) })
+		c.program.log.Error("the socket for other commands lets nobody in just now", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(acceptAgain):
+		}
 	}
-	c.serving.Wait()
 }
 
 // command does what one connection asks for.
@@ -102,49 +123,109 @@ func (c *control) command(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	in := json.NewDecoder(bufio.NewReader(conn))
-	var first frame
-	if err := in.Decode(&first); err != nil || first.Command == nil || len(first.Command.Args) == 0 {
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	frames := framesOf(conn)
+	first, ok := c.asked(conn, frames)
+	if !ok {
 		return
 	}
-	out := &frameWriter{encoder: json.NewEncoder(conn)}
-	args := first.Command.Args
-	if !slices.Contains(remoteCommands, args[0]) {
-		out.exit(exitWrong, fmt.Sprintf("%s is not done for other processes", args[0]))
+	out := &frameWriter{encoder: json.NewEncoder(hasty{conn})}
+	if !slices.Contains(remoteCommands, first.Args[0]) {
+		out.exit(exitWrong, fmt.Sprintf("%q is not done for other processes", first.Args[0]))
 		return
 	}
-	if args[0] == "chat" {
+	if first.Args[0] == "chat" {
 		defer c.program.host()()
 	}
 	input, typed := io.Pipe()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
+	defer input.Close()
 	c.serving.Go(func() {
 		defer cancel() // the other process is gone
-		typed.CloseWithError(pour(in, typed))
+		typed.CloseWithError(pour(frames, typed))
 	})
+	out.exit(c.run(ctx, first, input, out), "")
+}
+
+// run runs a command of another process and returns its exit status. One that panics ends nothing else.
+func (c *control) run(ctx context.Context, first *remoteCommand, input io.Reader, out *frameWriter) (status int) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.program.log.Error("a command of another process has panicked", "command", first.Args[0], "fault", fault, "stack", string(debug.Stack()))
+			status = exitFailed
+		}
+	}()
 	remote := &app{
-		in: input, out: out.stream(false), errs: out.stream(true), host: c.program, remote: first.Command,
+		in: input, out: out.stream(false), errs: out.stream(true), host: c.program, remote: first,
 		attach: c.program.hub.Attach,
 	}
-	status := remote.run(ctx, args)
-	input.Close()
-	out.exit(status, "")
+	return remote.run(ctx, first.Args)
+}
+
+// asked waits until a connection says what it wants, but neither for long nor for more than a few at once. ok is false when it
+// says nothing, or nothing that is a command.
+func (c *control) asked(conn net.Conn, frames *bufio.Scanner) (first *remoteCommand, ok bool) {
+	c.mu.Lock()
+	if c.waiting = append(c.waiting, conn); len(c.waiting) > mostWaiting {
+		c.waiting[0].Close()
+		c.waiting = c.waiting[1:]
+	}
+	c.mu.Unlock()
+	_ = conn.SetReadDeadline(time.Now().Add(askTime)) // a connection that is gone says so when it is read
+	f, err := readFrame(frames)
+	_ = conn.SetReadDeadline(time.Time{})
+	c.mu.Lock()
+	c.waiting = slices.DeleteFunc(c.waiting, func(one net.Conn) bool { return one == conn })
+	c.mu.Unlock()
+	if err != nil || f.Command == nil || len(f.Command.Args) == 0 {
+		return nil, false
+	}
+	return f.Command, true
+}
+
+// hasty is a connection whose other side must take what is written within a while: what waits for it, such as the other terminals
+// of a conversation, waits no longer.
+type hasty struct{ net.Conn }
+
+func (h hasty) Write(p []byte) (int, error) {
+	if err := h.SetWriteDeadline(time.Now().Add(takeTime)); err != nil {
+		return 0, err
+	}
+	n, err := h.Conn.Write(p)
+	if err != nil {
+		h.Close() // part of a frame may have gone out, and no other can follow it
+	}
+	return n, err
+}
+
+// framesOf reads the frames of another process, one at a time.
+func framesOf(from io.Reader) *bufio.Scanner {
+	frames := bufio.NewScanner(from)
+	frames.Buffer(nil, longestFrame)
+	return frames
+}
+
+// readFrame is the next frame. One that is too long, or none, is an error, and ends all.
+func readFrame(frames *bufio.Scanner) (f frame, err error) {
+	if !frames.Scan() {
+		return f, cmp.Or(frames.Err(), io.EOF)
+	}
+	return f, json.Unmarshal(frames.Bytes(), &f)
 }
 
 // pour writes what the frames say was typed.
-func pour(frames *json.Decoder, typed *io.PipeWriter) error {
+func pour(frames *bufio.Scanner, typed *io.PipeWriter) error {
 	for {
-		var f frame
-		if err := frames.Decode(&f); err != nil {
+		f, err := readFrame(frames)
+		switch {
+		case err != nil:
 			return err
-		}
-		if f.End {
-			typed.Close()
-			continue // the connection stays, so that its end is noticed
-		}
-		if _, err := typed.Write(f.In); err != nil {
-			return err
+		case f.End:
+			typed.Close() // the connection stays, so that its end is noticed
+		case len(f.In) > 0:
+			if _, err := typed.Write(f.In); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+				return err
+			}
 		}
 	}
 }
@@ -200,6 +281,9 @@ func (a *app) overSocket(ctx context.Context, dataDir string, locked error, args
 		return failed(locked)
 	}
 	defer release()
+	if err := isOwn(path, filepath.Join(dataDir, dataFileName)); err != nil {
+		return failed(fmt.Errorf("%w, and %w", locked, err))
+	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
@@ -238,7 +322,7 @@ func (a *app) receive(ctx context.Context, frames *json.Decoder) error {
 			if ctx.Err() != nil {
 				return nil // told to end
 			}
-			return failed(errors.New("the running nudge has ended; start this again"))
+			return failed(errors.New("the link to the running nudge has ended; start this again"))
 		}
 		if f.Exit != nil {
 			if *f.Exit != 0 {

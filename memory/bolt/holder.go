@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"time"
 )
@@ -21,11 +22,17 @@ func writeHolder(path string) error {
 	if err != nil {
 		return err
 	}
-	// An old note may have a wider mode, which writing into it would keep.
+	// An old note may have a wider mode, which writing into it would keep. What somebody puts there meanwhile, such as a link, is
+	// not written to.
 	if err := removeHolder(path); err != nil {
 		return err
 	}
-	return os.WriteFile(holderPath(path), append(note, '\n'), 0o600)
+	file, err := os.OpenFile(holderPath(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(note, '\n'))
+	return errors.Join(err, file.Close())
 }
 
 func removeHolder(path string) error { return removeIfThere(holderPath(path)) }
