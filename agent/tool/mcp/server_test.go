@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 
 // serveAs is the server's process.
 func serveAs(manner, file string) {
+	if lies, found := strings.CutPrefix(manner, "liar-"); found {
+		(&liar{manner: lies, file: file}).serve()
+		return
+	}
 	if manner == "mute" {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
