@@ -14,7 +14,8 @@ import (
 const hiddenLine = secret.Mark + " stands for a secret that is not shown. What runs has it; if you edit the arguments, write it anew."
 
 // Hide is a reply as it may be shown: without the secrets in it, and where strangers may have had a hand in its words, without
-// links; no platform is to make any of those, nor of what stands on the card of a call. A card of which something was hidden says so, since otherwise what it shows is what runs.
+// links; no platform is to make any of those, nor of what stands on the card of a call. A card of which something was hidden says
+// so, since otherwise what it shows is what runs.
 func Hide(r agent.Reply, secrets *secret.Redactor) agent.Reply {
 	shown := r
 	shown.Text, shown.Told, shown.Why = secrets.Text(r.Text), secrets.Text(r.Told), secrets.Text(r.Why)
