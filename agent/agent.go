@@ -297,7 +297,6 @@ func (ag *Agent) Close(ctx context.Context) {
 const (
 	tableOpen                           = "open"    // session → id of its unsettled turn
 	tableOwed                           = "owed"    // session → nothing; the sessions with a parked call that was approved and has not ended
-	tableTurns   memory.Rows[TurnRow]   = "turn"    // by turn
 	tableCards                          = "card"    // card → session
 	tableWaiting                        = "waiting" // card → WaitingCard; those that await a decision
 	tablePeople  memory.Rows[personRow] = "person"  // by person: what is known of them

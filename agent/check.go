@@ -21,7 +21,7 @@ func Check(tx memory.Tx, report func(problem string)) error {
 		tx: tx, report: report, open: map[string]string{}, turns: map[string]string{},
 		cards: map[string]askedCard{}, checkpoints: map[string]uint64{},
 	}
-	steps := []func() error{c.journals, c.mail, c.outbox, c.openTurns, c.owedCalls, c.turnRows, c.cardRows, c.waitingCards, c.timers, c.checkpointRows, c.people, c.saved, c.rules}
+	steps := []func() error{c.journals, c.mail, c.outbox, c.openTurns, c.owedCalls, c.cardRows, c.waitingCards, c.timers, c.checkpointRows, c.people, c.saved, c.rules}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("check the agent's records: %w", err)
@@ -251,29 +251,6 @@ func (c *checking) owedCalls() error {
 		}
 	}
 	return c.sameRows(tableOwed, owed, "owes no call", "an approved call is run at the next start only if the row is there: restore a backup, or ask again in that session")
-}
-
-func (c *checking) turnRows() error {
-	missing := maps.Clone(c.turns)
-	err := tableTurns.Table(c.tx).Scan("", func(turn string, value []byte) error {
-		session, found := c.turns[turn]
-		delete(missing, turn)
-		var row TurnRow
-		err := json.Unmarshal(value, &row)
-		switch {
-		case err != nil:
-			c.problem("the row of turn %s cannot be read: %v; its trace cannot be shown: %s", turn, err, restoreAdvice)
-		case !found:
-			c.problem("the row of turn %s leads to session %q, whose journal does not have it; its trace cannot be shown: %s", turn, row.Session, restoreAdvice)
-		case row.Session != session:
-			c.problem("the row of turn %s leads to session %q, and it is in %q; its trace cannot be shown: %s", turn, row.Session, session, restoreAdvice)
-		}
-		return nil
-	})
-	for _, turn := range slices.Sorted(maps.Keys(missing)) {
-		c.problem("turn %s of session %q has no row; its trace cannot be shown: %s", turn, missing[turn], restoreAdvice)
-	}
-	return err
 }
 
 func (c *checking) cardRows() error {

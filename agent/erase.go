@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -199,12 +200,13 @@ func (e *erasure) timers() error {
 }
 
 func (e *erasure) turns() error {
-	turns, err := memory.RemoveRows(tableTurns.Table(e.tx), "", func(_ string, data []byte) (bool, error) {
-		var row TurnRow
-		return json.Unmarshal(data, &row) == nil && row.Session == e.session, nil
+	err := e.tx.Journal().Read(e.session, 0, func(line memory.Entry) error {
+		if line.Kind == kindTurn {
+			e.removed.Turns++
+		}
+		return nil
 	})
-	e.removed.Turns = len(turns)
-	return err
+	return errors.Join(err, sweepAllTurns(e.tx))
 }
 
 // rows are those that stand under the session's own name.

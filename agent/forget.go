@@ -260,7 +260,7 @@ func (f Forgetting) remove(tx memory.Tx, held func(session string) bool) (Forgot
 			return Forgotten{}, fmt.Errorf("take their words out of %s: %w", session, err)
 		}
 	}
-	for _, step := range []func() error{r.outbox, r.turns, r.rows, func() error { return hideInAudit(tx, r.hide) }} {
+	for _, step := range []func() error{r.outbox, func() error { return sweepAllTurns(tx) }, r.rows, func() error { return hideInAudit(tx, r.hide) }} {
 		if err := step(); err != nil {
 			return Forgotten{}, err
 		}
@@ -340,23 +340,6 @@ func (r *forgetting) outbox() error {
 		return err
 	}
 	return r.tx.Outbox().Remove(ids...)
-}
-
-// turns lets the rows of turns name nobody.
-func (r *forgetting) turns() error {
-	changed := map[string][]byte{}
-	err := tableTurns.Table(r.tx).Scan("", func(key string, data []byte) error {
-		if r.in(data) {
-			changed[key] = []byte(r.hide.Replace(string(data)))
-		}
-		return nil
-	})
-	for key, data := range changed {
-		if err == nil {
-			err = tableTurns.Table(r.tx).Put(key, data)
-		}
-	}
-	return err
 }
 
 // rows are those that are kept by person.

@@ -1,8 +1,12 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/base32"
 	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"nudge/memory"
@@ -59,7 +63,7 @@ var ordered = base32.NewEncoding("234567abcdefghijklmnopqrstuvwxyz").WithPadding
 var idsBegan = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newTurnID makes an id from the milliseconds since 2020 and 30 random bits. Those of turns that begin one after the other
-// sort so too: then their rows lie on one page, and a commit with many of them writes that instead of a page for each.
+// sort so too.
 func newTurnID(at time.Time) string {
 	since := max(at.Sub(idsBegan).Milliseconds(), 0)
 	return "t" + ordered.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(since))[3:]) + newID("")[:6]
@@ -92,13 +96,7 @@ func (a *actor) beginTurn(first letter, letters []letter) error {
 	if err := a.add(begins); err != nil {
 		return err
 	}
-	row := TurnRow{Session: a.session, Person: first.From.ID, Began: now()}
-	a.also(func(tx memory.Tx) error {
-		if err := tableTurns.Put(tx, id, row); err != nil {
-			return err
-		}
-		return tx.Table(tableOpen).Put(a.session, []byte(id))
-	})
+	a.also(func(tx memory.Tx) error { return tx.Table(tableOpen).Put(a.session, []byte(id)) })
 	if err := a.beginRun("message"); err != nil {
 		return err
 	}
@@ -157,16 +155,77 @@ func (a *actor) resume() (acted bool, err error) {
 	return true, a.commit()
 }
 
-// TurnRow says where a turn is to be found.
-type TurnRow struct {
-	Session string    `json:"session"`
-	Person  PersonID  `json:"person"`
-	Began   time.Time `json:"began"`
+// FindTurn gives the session of a turn, named by its own id or by that of one of its runs. It looks for the entry with
+// which the turn began, first in the journals that have grown since then: that is seldom asked, and an index would be
+// written at every turn.
+func FindTurn(tx memory.Tx, id string) (session string, found bool, err error) {
+	turn := turnOf(id)
+	began, _ := TurnBegan(turn)
+	var since, before []string // before are left for a clock that was set back
+	err = tx.Journal().Sessions("", func(session string, newest memory.Entry) error {
+		if newest.At.Before(began) {
+			before = append(before, session)
+		} else {
+			since = append(since, session)
+		}
+		return nil
+	})
+	for _, session := range slices.Concat(since, before) {
+		if err == nil {
+			found, err = beganIn(tx, session, turn)
+		}
+		if err != nil || found {
+			return session, found, err
+		}
+	}
+	return "", false, err
 }
 
-// FindTurn gives the place of a turn, named by its own id or by that of one of its runs.
-func FindTurn(tx memory.Tx, id string) (TurnRow, bool, error) {
-	return tableTurns.Get(tx, turnOf(id))
+// beganIn reports whether a turn began in a session.
+func beganIn(tx memory.Tx, session, turn string) (found bool, err error) {
+	err = tx.Journal().Read(session, 0, func(line memory.Entry) error {
+		if line.Kind != kindTurn || !bytes.Contains(line.Data, []byte(turn)) {
+			return nil
+		}
+		e, err := decode(line)
+		if began, ok := e.(*turnEntry); err == nil && ok && began.Turn == turn {
+			found = true
+			return memory.ErrStop
+		}
+		return err
+	})
+	return found, err
+}
+
+// tableTurns is of earlier versions, which kept there for each turn where it was to be found, and whose it was.
+const tableTurns = "turn"
+
+// SweepTurns removes at most limit rows that an earlier version has left, and returns how many it removed.
+func SweepTurns(tx memory.Tx, _ time.Time, limit int) (removed int, err error) {
+	var some []string
+	table := tx.Table(tableTurns)
+	err = table.Scan("", func(key string, _ []byte) error {
+		if len(some) == limit {
+			return memory.ErrStop
+		}
+		some = append(some, key)
+		return nil
+	})
+	for _, key := range some {
+		if err == nil {
+			err = table.Delete(key)
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("remove the places of turns: %w", err)
+	}
+	return len(some), nil
+}
+
+// sweepAllTurns leaves nothing that could name a person.
+func sweepAllTurns(tx memory.Tx) error {
+	_, err := SweepTurns(tx, time.Time{}, math.MaxInt)
+	return err
 }
 
 // Busy reports whether there is something to stop in a session: a turn, a call that was approved late, or mail.

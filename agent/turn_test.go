@@ -8,6 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// NewTurnID makes the id of a turn that begins then.
+func NewTurnID(at time.Time) string { return newTurnID(at) }
+
 // TestTurnIDs tell when their turns began, and sort so.
 func TestTurnIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,6 @@ package trace
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -18,8 +17,8 @@ import (
 
 // Run reads the events of a run, or of all runs of a turn, by id. An id that there is not gives an error that says so.
 func Run(tx memory.Tx, id string) ([]agent.Event, error) {
-	row, found, err := agent.FindTurn(tx, id)
-	if err != nil && !errors.Is(err, memory.ErrBadID) {
+	session, found, err := agent.FindTurn(tx, id)
+	if err != nil {
 		return nil, fmt.Errorf("look for run %s: %w", id, err)
 	}
 	turn, _, oneRun := strings.Cut(id, ".")
@@ -29,7 +28,7 @@ func Run(tx memory.Tx, id string) ([]agent.Event, error) {
 		return nil, unknown
 	}
 	ran := !oneRun
-	err = agent.Events(tx, row.Session, 0, func(e agent.Event) error {
+	err = agent.Events(tx, session, 0, func(e agent.Event) error {
 		if e.Turn == turn && (!oneRun || e.Run == id || e.Run == "") {
 			events = append(events, e)
 			ran = ran || e.Run == id

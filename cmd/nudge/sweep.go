@@ -23,6 +23,7 @@ var ages = []ageing{
 	{"the keys of old messages", 72 * time.Hour, func(tx memory.Tx, before time.Time, limit int) (int, error) { return tx.Seen().Sweep(before, limit) }, 500},
 	{"rules that have ended", 0, agent.SweepRules, 100},
 	{"old results", 7 * 24 * time.Hour, agent.SweepSaved, 50},
+	{"the places of turns, of an earlier version", 0, agent.SweepTurns, 1000},
 	{"heartbeats that ended long ago", schedule.KeptFor, notify.SweepEnded, 20},
 }
 
