@@ -150,6 +150,7 @@ func (p *program) run(ctx context.Context, person agent.PersonID, do func(contex
 		beside.Go(func() { control.serve(ctx) })
 	}
 	beside.Go(func() { p.sweep(ctx) })
+	beside.Go(func() { p.slim(ctx) })
 	beside.Go(func() { p.diary.Run(ctx) })
 	beside.Go(func() { p.keepForgetting(ctx) })
 	beside.Go(func() { p.keepWiped(ctx) })
