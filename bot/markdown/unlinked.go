@@ -84,7 +84,9 @@ func (u *unlinker) words(text string) {
 }
 
 func (u *unlinker) plain(text string) {
-	text = angled.ReplaceAllStringFunc(text, func(begins string) string { return "< " + begins[1:] })
+	if strings.Contains(text, "<") {
+		text = angled.ReplaceAllStringFunc(text, func(begins string) string { return "< " + begins[1:] })
+	}
 	open, shut := strings.LastIndexByte(text, '<'), strings.LastIndexAny(text, " >")
 	u.angle = open > shut || u.angle && shut < 0
 	u.WriteString(linking.Replace(text))
@@ -127,8 +129,8 @@ type finder struct {
 func (f *finder) address(at int) (from, to int, found bool) {
 	if f.addressed.from < at || at == 0 {
 		f.addressed = extent{len(f.text), len(f.text)}
-		if m := addressed.FindStringIndex(f.text[at:]); m != nil {
-			f.addressed = extent{at + m[0], at + m[1]}
+		if m := firstIn(f.text, at, addressed); m != nil {
+			f.addressed = extent{m[0], m[1]}
 		}
 	}
 	if f.named.from < at || at == 0 {
@@ -149,6 +151,33 @@ func (f *finder) address(at int) (from, to int, found bool) {
 	return from, from + len(addressOf(f.text[from:end], f.named.to-from)), true
 }
 
+// blanks part words, and are no part of what the patterns of addresses match. Each of those matches one of telling.
+const (
+	blanks  = " \t\n\f\r"
+	telling = ":.。．｡․﹒"
+)
+
+// firstIn is where the first match of a pattern of addresses and its groups stand behind a place of a text. Only words that can be
+// addresses are looked at, each by itself: a search costs as much as what it may search is long, also where it ends soon.
+func firstIn(text string, at int, pattern *regexp.Regexp) []int {
+	for at < len(text) {
+		end := len(text)
+		if n := strings.IndexAny(text[at:], blanks); n >= 0 {
+			end = at + n
+		}
+		if word := text[at:end]; strings.ContainsAny(word, telling) {
+			if found := pattern.FindStringSubmatchIndex(word); found != nil {
+				for i := range found {
+					found[i] += at
+				}
+				return found
+			}
+		}
+		at = end + 1
+	}
+	return nil
+}
+
 // before is what belongs to a name though it stands before it: who it is at, or a path.
 func (f *finder) before(at int) string {
 	text := f.text[at:f.named.from]
@@ -166,11 +195,11 @@ func (f *finder) before(at int) string {
 // name is the first name behind a place that is an address; behind the end if there is none.
 func (f *finder) name(at int) extent {
 	for {
-		m := named.FindStringSubmatchIndex(f.text[at:])
+		m := firstIn(f.text, at, named)
 		if m == nil {
 			return extent{len(f.text), len(f.text)}
 		}
-		from, host, end := at+m[0], at+m[3], at+m[1]
+		from, host, end := m[0], m[3], m[1]
 		who := from > 0 && f.text[from-1] == '@'
 		if who || leads(f.text[from:host], strings.ContainsAny(f.text[host:end], ":/?#")) {
 			return extent{from, end}

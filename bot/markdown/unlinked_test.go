@@ -1,6 +1,8 @@
 package markdown
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +84,27 @@ func TestManyLinksTakeNoLonger(t *testing.T) {
 			t.Errorf("%q takes %v", piece, took)
 		}
 	}
+}
+
+// Word by word the same is found as in the text as a whole, from any place of it.
+func TestWordByWordTheSameIsFound(t *testing.T) {
+	piece := rapid.SampledFrom([]string{
+		"a", "Z", "9", "é", "日", "_", "-", "\\", ".", "。", "．", "｡", "․", "﹒", ":", "/", "//", "://", "?", "#", "*", "@", " ", "\t", "\n", "\f", "\r", "\v", "\u00a0", "\u2028", "\u200b", "\u0301", "\xff",
+		"www.", "WWW", "mailto", "ſms", "tel:", "a.b", "evil.com", "80",
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 0, 20).Draw(rt, "pieces"), "")
+		at := rapid.IntRange(0, len(text)).Draw(rt, "at")
+		for _, pattern := range []*regexp.Regexp{addressed, named} {
+			want := pattern.FindStringSubmatchIndex(text[at:])
+			for i := range want {
+				want[i] += at
+			}
+			if got := firstIn(text, at, pattern); !slices.Equal(got, want) {
+				rt.Fatalf("in %q behind %d %s finds %d, and word by word %d", text, at, pattern, want, got)
+			}
+		}
+	})
 }
 
 // Whatever a text is put together from, nothing in it is a link or an image any more.
