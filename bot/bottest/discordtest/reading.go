@@ -42,7 +42,7 @@ func (r *reader) blocks(text string) {
 		if begins {
 			n = r.block(text[at:])
 		}
-		if n == 0 && text[at] == '`' && !strings.HasSuffix(text[:at], "\\") {
+		if n == 0 && strings.HasPrefix(text[at:], "```") && !strings.HasSuffix(text[:at], "\\") {
 			n = len(codeBlock.FindString(text[at:]))
 		}
 		if n > 0 {
@@ -98,13 +98,21 @@ func (r *reader) token(text string) int {
 	if !strings.ContainsRune("\\<[`*_~|hHsSdD", rune(text[0])) {
 		return 0
 	}
-	if e := escaped.FindString(text); e != "" {
-		return len(e)
-	}
-	for _, link := range []*regexp.Regexp{autolink, mailOrTel, pressed, address} {
-		if l := link.FindString(text); l != "" {
-			r.found = append(r.found, l)
-			return len(l)
+	switch text[0] {
+	case '\\':
+		if e := escaped.FindString(text); e != "" {
+			return len(e)
+		}
+	case '<':
+		if n := r.link(text, autolink, mailOrTel, pressed); n > 0 {
+			return n
+		}
+	default:
+		if !strings.Contains(text[:min(len(text), longestScheme)], ":") {
+			break
+		}
+		if n := r.link(text, address); n > 0 {
+			return n
 		}
 	}
 	if n := r.masked(text); n > 0 {
@@ -117,6 +125,20 @@ func (r *reader) token(text string) int {
 		}
 	}
 	return codeSpan(text)
+}
+
+// longestScheme is how many bytes the longest scheme of an address has, with its colon, also with the long s that counts as one.
+const longestScheme = len("diſcord:")
+
+// link reads the first of some kinds of links with which a text begins.
+func (r *reader) link(text string, kinds ...*regexp.Regexp) int {
+	for _, kind := range kinds {
+		if l := kind.FindString(text); l != "" {
+			r.found = append(r.found, l)
+			return len(l)
+		}
+	}
+	return 0
 }
 
 // masked reads [words](address).

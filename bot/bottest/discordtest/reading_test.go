@@ -22,6 +22,7 @@ func TestLinks(t *testing.T) {
 		"a.test www.a.test @here #channel <t:1:R>":    nil,
 		"# `a\nhttps://a.test`":                       {"https://a.test`"},
 		"`` ` https://a.test ``":                      nil,
+		"STEAM://a diſcord://a xhttp://a http:/a":     {"STEAM://a", "diſcord://a", "http://a"},
 	} {
 		if got := Links(content); !slices.Equal(got, want) {
 			t.Errorf("%q has the links %q, want %q", content, got, want)
