@@ -14,20 +14,22 @@ import (
 	"nudge/bot/bottest/slacktest"
 )
 
-// tellUnlinked says a text in all the ways of a turn with text of strangers in its view, has the cards decided, and returns what
-// stood there before and after.
-func (d *desk) tellUnlinked(text string) (messages []slacktest.Message) {
+// tellUnlinked says a text to a person who was told nothing yet, in all the ways of a turn with text of strangers in its view, has
+// the cards decided, and returns what stood there before and after. Where much was said before, a card would have to be looked for
+// in all of it.
+func (d *desk) tellUnlinked(person, text string) (messages []slacktest.Message) {
 	d.Helper()
-	before := len(d.server.ByBot(slacktest.DM("U0ANN")))
-	stands := func() []slacktest.Message { return d.server.ByBot(slacktest.DM("U0ANN"))[before:] }
+	d.server.AddUser(slacktest.User{ID: person})
+	stands := func() []slacktest.Message { return d.server.ByBot(slacktest.DM(person)) }
+	address := "slack:T0TEST:dm:" + person
 	for i, r := range bottest.Replies(text) {
-		r.Address, r.ID = annsDM, fmt.Sprintf("c%d-%d", before, i)
+		r.Address, r.ID = address, fmt.Sprintf("c%s-%d", person, i)
 		receipt := d.tell("k"+r.ID, bot.Hide(r, nil))
 		messages = append(messages, stands()...)
 		if r.Kind == agent.DecidedMark || receipt == "" {
 			continue
 		}
-		outcome := agent.Reply{Kind: agent.DecidedMark, ID: r.ID, Tool: "ask_person", Decision: agent.AnswerIt, Text: text, Told: text, Tainted: true, Address: annsDM}
+		outcome := agent.Reply{Kind: agent.DecidedMark, ID: r.ID, Tool: "ask_person", Decision: agent.AnswerIt, Text: text, Told: text, Tainted: true, Address: address}
 		if r.Heartbeat != "" {
 			outcome.Heartbeat, outcome.Decision, outcome.Text = r.Heartbeat, "useful", "thanks"
 		}
@@ -42,8 +44,10 @@ func (d *desk) tellUnlinked(text string) (messages []slacktest.Message) {
 // nor when that is decided.
 func TestNothingIsALinkInSlack(t *testing.T) {
 	var d *desk
+	told := 0
 	check := func(fatal func(string, ...any), text string) {
-		for _, m := range d.tellUnlinked(text) {
+		told++
+		for _, m := range d.tellUnlinked(fmt.Sprintf("U%04d", told), text) {
 			if links := m.Links(); len(links) > 0 {
 				fatal("%q stands there with the links %q: %q %s", text, links, m.Text, m.Shown())
 			}
