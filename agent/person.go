@@ -57,6 +57,8 @@ type Wake struct {
 	BreakQuiet bool `json:"break_quiet,omitempty"`
 	// Asked says that the person asked for the run, so that it may tell them what it would not tell unasked.
 	Asked bool `json:"asked,omitempty"`
+	// Again says that the run for this tick may have begun before, and ended, when the program stopped.
+	Again bool `json:"-"`
 	// Text is the heartbeat's fixed words: they are said as they are, and no turn begins.
 	Text string `json:"text,omitempty"`
 }

@@ -134,9 +134,9 @@ func (a *actor) cancelled() (outcome, error) {
 }
 
 // changed reports whether a turn's calls did more than read and, in a wake, speak.
-func (a *actor) changed(t *turn) bool {
+func (ag *Agent) changed(t *turn) bool {
 	return slices.ContainsFunc(t.acted, func(name string) bool {
-		tool := a.box().named[name]
+		tool := ag.box().named[name]
 		return tool == nil || tool.Place != InHeartbeat
 	})
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,10 +26,13 @@ func WakeOwner(session string) PersonID {
 }
 
 // Wake runs a small turn of its own for a person and returns when it has ended. If the last one was cut off and is
-// not settled yet, it is taken on instead of another being begun. When ctx ends, the run is ended too.
+// not settled yet, it is taken on instead of another being begun; of one that has begun for the same tick before, where
+// that may be, it gives what it came to. When the time of ctx is over, the run is ended; when ctx is cancelled, it is left
+// to go on, as far as [Agent.Close] lets it.
 func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake) (Totals, error) {
 	session := WakeSession(w.Heartbeat, id)
 	var person Person
+	var before *Totals
 	cutOff := false
 	// Listen from before the look on: of a run that is settled in between nothing else would tell.
 	ended := ag.awaitEnd(session)
@@ -37,11 +41,17 @@ func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake) (Totals, error) 
 		if w.Route, person, err = Home(tx, id); err != nil {
 			return err
 		}
-		cutOff, err = unsettled(tx, session)
+		if cutOff, err = unsettled(tx, session); err != nil || cutOff || !w.Again {
+			return err
+		}
+		before, err = ag.endedBefore(tx, session, w)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return Totals{}, fmt.Errorf("wake for %s: %w", id, err)
+	case before != nil:
+		return *before, nil
 	}
 	select {
 	case totals := <-ended: // what was cut off has just ended
@@ -59,11 +69,35 @@ func (ag *Agent) Wake(ctx context.Context, id PersonID, w Wake) (Totals, error) 
 	case totals := <-ended:
 		return totals, nil
 	case <-ctx.Done():
-		ag.stopWake(session)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			ag.stopWake(session)
+		}
 		return Totals{}, context.Cause(ctx)
 	case <-ag.ctx.Done():
 		return Totals{}, errClosing
 	}
+}
+
+// endedBefore is what the run came to that began for the same tick; nil when none did. It reads the session's whole journal.
+func (ag *Agent) endedBefore(tx memory.Tx, session string, w Wake) (before *Totals, err error) {
+	s := newState(session)
+	err = tx.Journal().Read(session, 0, func(line memory.Entry) error {
+		e, err := decode(line)
+		if err != nil || e == nil {
+			return err
+		}
+		stopped, ended := e.(*stoppedEntry)
+		if t := s.turn; ended && stopped.Reason != Waiting && t != nil && t.wake != nil && t.wake.Tick.Equal(w.Tick) && t.wake.Asked == w.Asked {
+			before = t.totals(stopped.Reason)
+			before.Say, before.Changed = stopped.Say, ag.changed(t)
+		}
+		s.apply(e, line.At)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look whether a run has begun before: %w", err)
+	}
+	return before, nil
 }
 
 // unsettled reports whether a session has a turn or mail from before.

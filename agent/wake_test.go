@@ -189,6 +189,54 @@ func TestAWakeThatWasCutOffIsTakenOn(t *testing.T) {
 	})
 }
 
+// TestARunThatHasBegunForATickIsNotBegunTwice: what a tick that was cut off began goes on by itself, whether it has ended or not
+// when the tick is taken up again; one that did not begin begins then.
+func TestARunThatHasBegunForATickIsNotBegunTwice(t *testing.T) {
+	for _, rests := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &deeds{}
+			w, m := wakeWorld(t, func(req model.Request) model.Answer {
+				if len(agenttest.Results(req)) == 0 {
+					return agenttest.Do(agenttest.Call(1, "slow", `{}`))
+				}
+				return agenttest.Say("fine")
+			}, d.slow("slow", agent.Read, time.Minute))
+			about := disk
+			about.Tick = time.Now()
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan error)
+			go func() {
+				_, err := w.Agent.Wake(ctx, agenttest.Ann.ID, about)
+				ended <- err
+			}()
+			time.Sleep(30 * time.Second)
+			stop()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("a wake that was cancelled ended with %v", err)
+			}
+			w.Kill()
+			w.Restart() // takes the run up by itself
+			if rests {
+				w.Rest()
+			}
+			about.Again = true
+			totals := wake(t, w, about)
+			if totals.Reason != agent.Completed || totals.Steps != 2 || totals.ToolCalls != 1 || totals.TokensIn != 200 {
+				t.Errorf("taken on, it came to %+v", totals)
+			}
+			if n := len(m.Requests()); n != 2 {
+				t.Errorf("%d requests", n)
+			}
+			about.Tick = about.Tick.Add(time.Hour)
+			wake(t, w, about)
+			if n := len(m.Requests()); n != 4 {
+				t.Errorf("%d requests after the wake of another tick", n)
+			}
+			w.Kill()
+		})
+	}
+}
+
 func TestACallParkedInAWakeIsDecidedInThePersonsConversation(t *testing.T) {
 	d := &deeds{}
 	about := disk

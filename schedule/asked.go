@@ -52,22 +52,19 @@ func Ask(tx memory.Tx, name, person, zone string, now time.Time) error {
 }
 
 // takeAsked carries out a tick that was asked for.
-func (c *Clock) takeAsked(ctx context.Context, t *tick, people []string) verdict {
+func (c *Clock) takeAsked(ctx context.Context, t *tick) verdict {
 	if t.parts != nil {
-		return c.takeAskedParts(ctx, t, people)
+		return c.takeAskedParts(ctx, t)
 	}
 	finding, err := c.check(ctx, t)
 	switch {
-	case ctx.Err() != nil:
-		return verdict{word: Unknown, reason: "the program was stopped before the check was over"}
 	case err != nil:
 		return verdict{word: Failed, reason: clip("asked for: "+err.Error(), maxReason)}
 	case !finding.True:
-		return verdict{word: Slept, reason: "asked for by " + strings.Join(people, ", ") + ": the condition was false"}
+		return verdict{word: Slept, reason: "asked for by " + strings.Join(t.people, ", ") + ": the condition was false"}
 	}
-	t.asked = true
 	t.before.Episode = t.at.Format(time.RFC3339Nano)
-	v := t.sumUp(round{finding: finding, runs: c.wakeAll(ctx, t, people, finding), at: c.wall()})
+	v := t.sumUp(round{finding: finding, runs: c.wakeAll(ctx, t, t.people, finding), at: c.wall()})
 	v.change = nil
 	if v.word == Woke {
 		v.reason = clip("asked for: woke "+strings.Join(v.well, ", "), maxReason)
@@ -76,20 +73,14 @@ func (c *Clock) takeAsked(ctx context.Context, t *tick, people []string) verdict
 }
 
 // takeAskedParts does it for each who asked, where the condition is about each by themselves.
-func (c *Clock) takeAskedParts(ctx context.Context, t *tick, people []string) verdict {
-	t.parts = slices.DeleteFunc(t.parts, func(part *tick) bool { return !slices.Contains(people, part.person) })
+func (c *Clock) takeAskedParts(ctx context.Context, t *tick) verdict {
 	verdicts := make([]verdict, len(t.parts))
 	var all sync.WaitGroup
 	for i, part := range t.parts {
-		all.Go(func() { verdicts[i] = c.takeAsked(ctx, part, part.people) })
+		all.Go(func() { verdicts[i] = c.takeAsked(ctx, part) })
 	}
 	all.Wait()
 	v := t.together(verdicts)
 	v.change = nil
 	return v
-}
-
-// askers are the tick's people who asked for it.
-func (t *tick) askers() []string {
-	return slices.DeleteFunc(slices.Clone(t.people), func(person string) bool { return !slices.Contains(t.before.Asked, person) })
 }

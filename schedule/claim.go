@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,13 +137,13 @@ func (c *Clock) served(people []string) []string {
 // claim takes the rows out of the index or moves them to their next instants, in one transaction. If that fails, each
 // row gets a transaction of its own, and a row that still fails is put off, so that it holds nothing else up.
 func (c *Clock) claim(ctx context.Context, rows []*dueRow, now time.Time) (claimed, error) {
-	all, err := c.claimTogether(ctx, rows, now)
+	all, err := c.claimTogether(ctx, rows, nil, now)
 	if err == nil || ctx.Err() != nil {
 		return all, err
 	}
 	all = claimed{}
 	for _, row := range rows {
-		one, err := c.claimTogether(ctx, []*dueRow{row}, now)
+		one, err := c.claimTogether(ctx, []*dueRow{row}, all.ticks, now)
 		if err != nil {
 			c.config.Log.Error("claim what is due", "key", row.Key, "error", err)
 			if err := c.putOff(ctx, row, now); err != nil {
@@ -156,10 +157,12 @@ func (c *Clock) claim(ctx context.Context, rows []*dueRow, now time.Time) (claim
 	return all, nil
 }
 
-func (c *Clock) claimTogether(ctx context.Context, rows []*dueRow, now time.Time) (claimed, error) {
+// claimTogether claims rows in one transaction. before are the ticks that were claimed and have not been begun.
+func (c *Clock) claimTogether(ctx context.Context, rows []*dueRow, before []*tick, now time.Time) (claimed, error) {
 	var all claimed
 	err := c.config.Store.Update(ctx, func(tx memory.Tx) error {
 		all = claimed{}
+		open := slices.Clone(before)
 		for _, row := range rows {
 			current, found, err := tx.Due().Get(row.Key)
 			if err != nil {
@@ -175,12 +178,12 @@ func (c *Clock) claimTogether(ctx context.Context, rows []*dueRow, now time.Time
 				all.fired = true
 				continue
 			}
-			t, err := c.claimHeartbeat(tx, row, now)
+			t, err := c.claimHeartbeat(tx, row, open, now)
 			if err != nil {
 				return fmt.Errorf("claim due row %q: %w", row.Key, err)
 			}
 			if t != nil {
-				all.ticks = append(all.ticks, t)
+				all.ticks, open = append(all.ticks, t), append(open, t)
 			}
 		}
 		return nil
@@ -217,8 +220,9 @@ func fire(ctx context.Context, tx memory.Tx, row *dueRow) error {
 	return nil
 }
 
-// claimHeartbeat claims a heartbeat's row. It gives nil when there is nothing to carry out.
-func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, now time.Time) (*tick, error) {
+// claimHeartbeat claims a heartbeat's row. before are the ticks that were claimed and have not been begun. It gives nil when there
+// is nothing to carry out.
+func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, before []*tick, now time.Time) (*tick, error) {
 	stored, _, err := tableHeartbeats.Table(tx).Get(row.name)
 	if err != nil {
 		return nil, err
@@ -233,7 +237,7 @@ func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, now time.Time) (*tick,
 	if err != nil {
 		return nil, err
 	}
-	claim := &claiming{clock: c, tx: tx, row: row, state: state, now: now}
+	claim := &claiming{clock: c, tx: tx, row: row, before: before, state: state, now: now}
 	t, err := claim.do()
 	if err != nil {
 		return nil, err
@@ -248,11 +252,18 @@ func (c *Clock) claimHeartbeat(tx memory.Tx, row *dueRow, now time.Time) (*tick,
 
 // claiming is the claim of one heartbeat's row in one transaction.
 type claiming struct {
-	clock *Clock
-	tx    memory.Tx
-	row   *dueRow
-	state *State
-	now   time.Time
+	clock  *Clock
+	tx     memory.Tx
+	row    *dueRow
+	before []*tick // that were claimed and have not been begun
+	state  *State
+	now    time.Time
+}
+
+// isGoing reports whether a tick of the heartbeat in a zone is carried out, or about to be.
+func (c *claiming) isGoing(zone string) bool {
+	key := heartbeatKey(c.row.name, zone)
+	return c.clock.isGoing(key) || slices.ContainsFunc(c.before, func(t *tick) bool { return t.key == key })
 }
 
 func (c *claiming) do() (*tick, error) {
@@ -296,9 +307,12 @@ func (c *claiming) sync(from time.Time, saved bool) error {
 			return err
 		}
 	}
-	for name := range c.state.Zones {
-		if len(c.row.people[name]) > 0 || c.clock.isGoing(heartbeatKey(h.Name, name)) {
+	for name, zone := range c.state.Zones {
+		if len(c.row.people[name]) > 0 || c.isGoing(name) {
 			continue
+		}
+		if err := c.leave(name, zone, "; nobody lives in its zone any more"); err != nil {
+			return err
 		}
 		delete(c.state.Zones, name)
 		for _, key := range []string{heartbeatKey(h.Name, name), retryKey(h.Name, name)} {
@@ -327,191 +341,6 @@ func (c *claiming) end(reason string) error {
 	return errors.Join(c.state.unplace(c.tx, h.Name), h.put(c.tx))
 }
 
-// retry claims the row that brings a failed run back, or what a snooze held back. A tick that is going on, or due as
-// well, makes it needless.
-func (c *claiming) retry(zone *Zone) (*tick, error) {
-	if err := c.tx.Due().Remove(c.row.Key); err != nil {
-		return nil, err
-	}
-	if c.row.heartbeat.isOver(c.now) {
-		zone.close()
-		zone.Held, zone.Owed, zone.People = time.Time{}, nil, nil
-		return nil, nil
-	}
-	own, found, err := c.tx.Due().Get(heartbeatKey(c.row.name, c.row.zone))
-	if err != nil || found && !own.At.After(c.now) {
-		return nil, err
-	}
-	going, err := c.settleOpen(zone)
-	if err != nil || going {
-		return nil, err
-	}
-	t := c.open(zone, c.row.At, true)
-	if t.people == nil && c.row.heartbeat.Condition.Personal() {
-		zone.Claim = time.Time{} // for whom it was to come, it came before
-		return nil, nil
-	}
-	return t, nil
-}
-
-// tick claims a heartbeat's own tick, the last one that is due: those before it were missed.
-func (c *claiming) tick(zone *Zone) (*tick, error) {
-	h := c.row.heartbeat
-	timed, err := h.timed(c.row.zone)
-	if err != nil {
-		return nil, c.end(err.Error())
-	}
-	last := timed.latest(c.row.At, c.now)
-	if err := c.advance(c.row.zone, zone, timed.Next(last)); err != nil {
-		return nil, err
-	}
-	if last.After(c.row.At) {
-		reason := fmt.Sprintf("missed: the clock did not run until after %s", inWords(last))
-		if err := c.record(c.row.At, Slept, reason); err != nil {
-			return nil, err
-		}
-	}
-	going, err := c.settleOpen(zone)
-	switch {
-	case err != nil:
-		return nil, err
-	case going:
-		return nil, c.record(last, Dropped, "overlap: the tick before was still going on")
-	case h.isOver(last):
-		return nil, nil
-	}
-	if late := c.now.Sub(last); late > h.lateness() {
-		return nil, c.record(last, Slept, fmt.Sprintf("missed: %s late", late.Round(time.Second)))
-	}
-	// This tick is the one out of turn as well: its row may be due in the same transaction.
-	if again := zone.again(); !again.IsZero() && !again.After(c.now) {
-		if err := c.tx.Due().Remove(retryKey(h.Name, c.row.zone)); err != nil {
-			return nil, err
-		}
-	}
-	return c.open(zone, last, false), nil
-}
-
-// settleOpen reports whether the zone's tick before is going on. One that is open and that nobody carries out was left
-// by a program that stopped.
-func (c *claiming) settleOpen(zone *Zone) (going bool, err error) {
-	if c.clock.isGoing(heartbeatKey(c.row.name, c.row.zone)) {
-		return true, nil
-	}
-	if zone.Claim.IsZero() {
-		return false, nil
-	}
-	err = c.record(zone.Claim, Unknown, stoppedReason)
-	zone.Claim = time.Time{}
-	return false, err
-}
-
-func (c *claiming) open(zone *Zone, at time.Time, outOfTurn bool) *tick {
-	zone.Claim = at.UTC()
-	if !zone.Held.After(c.now) {
-		zone.Held = time.Time{}
-	}
-	personal := c.row.heartbeat.Condition.Personal()
-	if personal {
-		zone.divide(c.row.people[c.row.zone])
-	}
-	before := *zone.clone()
-	zone.Asked = nil
-	retry := outOfTurn && !zone.Retry.IsZero() && !zone.Retry.After(c.now)
-	t := &tick{
-		key:       heartbeatKey(c.row.name, c.row.zone),
-		heartbeat: c.row.heartbeat,
-		zone:      c.row.zone,
-		people:    c.clock.served(c.row.people[c.row.zone]),
-		size:      len(c.row.people[c.row.zone]),
-		at:        zone.Claim,
-		retry:     retry,
-		held:      outOfTurn && !retry,
-		late:      c.now.Sub(at) > onTime,
-		before:    before,
-	}
-	if personal {
-		t.divide(zone, c.now, outOfTurn)
-	}
-	return t
-}
-
 func (c *claiming) record(at time.Time, word, reason string) error {
 	return c.state.record(c.tx, c.row.name, Outcome{Tick: at, Zone: c.row.zone, Word: word, Reason: reason}, c.now)
-}
-
-const stoppedReason = "the program stopped before the tick was over"
-
-// recover records the ticks that a program left open that was killed.
-func (c *Clock) recover(ctx context.Context) error {
-	open, err := c.openStates(ctx)
-	if err != nil || len(open) == 0 {
-		return err
-	}
-	err = c.config.Store.Update(ctx, func(tx memory.Tx) error {
-		for _, name := range open {
-			if err := recoverOne(tx, name, c.wall()); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("record the ticks that were left open: %w", err)
-	}
-	return nil
-}
-
-// openStates lists the heartbeats that this clock serves and that have an open tick.
-func (c *Clock) openStates(ctx context.Context) (names []string, err error) {
-	var open []Heartbeat
-	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
-		open = nil
-		return tableStates.Table(tx).Scan("", func(name string, value []byte) error {
-			if !bytes.Contains(value, []byte(`"claim":`)) {
-				return nil
-			}
-			h, found, err := find(tx, name)
-			if found {
-				open = append(open, h)
-			}
-			return err
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for ticks that were left open: %w", err)
-	}
-	for _, h := range open {
-		if len(c.served(h.For)) > 0 {
-			names = append(names, h.Name)
-		}
-	}
-	return names, nil
-}
-
-func recoverOne(tx memory.Tx, name string, now time.Time) error {
-	h, found, err := find(tx, name)
-	if err != nil || !found {
-		return err
-	}
-	state, err := loadState(tx, h)
-	if err != nil {
-		return err
-	}
-	for zoneName, zone := range state.Zones {
-		if zone.Claim.IsZero() {
-			continue
-		}
-		outcome := Outcome{Tick: zone.Claim, Zone: zoneName, Word: Unknown, Reason: stoppedReason}
-		if err := state.record(tx, name, outcome, now); err != nil {
-			return err
-		}
-		zone.Claim = time.Time{}
-	}
-	if state.finished() {
-		if err := End(tx, name, state.overReason(h), now); err != nil {
-			return err
-		}
-	}
-	return state.save(tx, name)
 }

@@ -35,6 +35,7 @@ type Waking struct {
 	Tools      []string
 	BreakQuiet bool
 	Asked      bool          // the person asked for this tick, so that what it says is not unasked
+	Again      bool          // the tick was cut off, so that the person's run for it may have begun, and ended
 	Tick       time.Time     // the instant for which the tick was due
 	Timeout    time.Duration // of the run; 0 leaves it to the agent's limits
 }
@@ -58,8 +59,9 @@ type Ended struct {
 type Config struct {
 	Store memory.Store
 	// Wake wakes one person and returns when the run has ended. An error is a run that did not end well. After a
-	// failure, or when the program stopped in the middle, it is called again with the same heartbeat, person and
-	// episode, so that these three tell a repeat.
+	// failure it is called again with the same heartbeat, person and episode, so that these three tell a repeat. When the
+	// program stopped in the middle it is called again with the same tick too, and Again: a run that began for that tick
+	// must not begin twice. When ctx is cancelled it should return soon; the tick is then cut off.
 	Wake func(ctx context.Context, waking Waking) (Ended, error)
 	// Conditions builds the condition of a heartbeat, whose Zone is that of the people for whom it falls due, for one look at it:
 	// a [Personal] one if [Spec.Personal] says so. Who made the heartbeat may bound what it can look at.
@@ -73,6 +75,8 @@ type Config struct {
 	Budget Budget
 	// Alarm, if set, tells the owners of a heartbeat in trouble, in one sentence.
 	Alarm func(ctx context.Context, heartbeat, text string)
+	// Troubled records ticks that were cut off as unknown, and takes none up: one of them may be what ends the program.
+	Troubled bool
 	// Jitter is the longest that a person is woken after a tick, so that not all are at once; 0 for none.
 	Jitter time.Duration
 	// Workers is how many conditions are checked at once, besides those that take long; 0 means 16.
@@ -155,20 +159,23 @@ func (c *Clock) Add(ctx context.Context, h Heartbeat) error {
 // wall gives the wall clock's time without the monotonic reading, which stands still while a machine sleeps.
 func (c *Clock) wall() time.Time { return c.now().Round(0) }
 
-// Run lets time pass until ctx ends and returns when all that it began has ended. Ticks that a program that was
-// killed left open are recorded as unknown first. A store that fails is tried again; Run's error is that of a clock
-// that was given too little, nil otherwise.
+// Run lets time pass until ctx ends and returns when all that it began has ended. Ticks that were cut off, when a program
+// stopped or was killed, are brought back first. A store that fails is tried again; Run's error is that of a clock that was
+// given too little, nil otherwise.
 func (c *Clock) Run(ctx context.Context) error {
 	if c.config.Store == nil || c.config.Wake == nil || c.config.Conditions == nil {
 		return errors.New("run the clock: a store, a wake function and conditions are needed")
 	}
 	defer c.begun.Wait()
 	defer c.stopped()
-	if err := c.recover(ctx); err != nil && ctx.Err() == nil {
-		c.config.Log.Error("record the ticks that were left open", "error", err)
-	}
-	pause := time.Second
+	pause, recovered := time.Second, false
 	for ctx.Err() == nil {
+		if !recovered {
+			err := c.recover(ctx)
+			if recovered = err == nil; !recovered && ctx.Err() == nil {
+				c.config.Log.Error("bring back the ticks that were cut off", "error", err)
+			}
+		}
 		next, err := c.pass(ctx)
 		wait := longestWait
 		switch {
@@ -244,7 +251,6 @@ func (c *Clock) begin(ctx context.Context, ticks []*tick) {
 			late++
 		}
 		c.begun.Go(func() {
-			defer c.release(t.key)
 			if wait > 0 {
 				select {
 				case <-ctx.Done():

@@ -264,7 +264,7 @@ func TestSlowCheckDelaysNobody(t *testing.T) {
 		r.pass(time.Minute)
 		r.expect("woken in the same minute", len(r.wakes), 600)
 		r.stop()
-		r.expect("the hanging one", r.words("a-hanging"), Unknown)
+		r.expect("the hanging one", r.words("a-hanging"), "")
 	})
 }
 
@@ -530,7 +530,7 @@ func crashAt(t *testing.T, n int, after bool) {
 	}
 }
 
-// TestKilledInARun: a tick that a killed program left open is unknown, and its episode goes on.
+// TestKilledInARun: a tick that a killed program left open is taken up again, in the same episode.
 func TestKilledInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -547,15 +547,20 @@ func TestKilledInARun(t *testing.T) {
 		r.store.Revive()
 		r.ends = nil
 		r.start()
-		r.expect("after the restart", r.words("disk"), Unknown)
+		r.expect("after the restart", r.words("disk"), Woke)
 		r.pass(10 * time.Minute)
 		r.stop()
-		r.expect("later", r.words("disk"), "unknown woke")
-		r.expect("episodes", r.wakes[0].Episode, r.wakes[1].Episode)
+		r.expect("later", r.words("disk"), "woke slept")
+		first, again := r.wakes[0], r.wakes[1]
+		if first.Again || !again.Again {
+			t.Errorf("the wakes: %+v", r.wakes)
+		}
+		again.Again = false
+		r.expect("the same", fmt.Sprint(again), fmt.Sprint(first))
 	})
 }
 
-// TestStop: Run waits for the run that was begun, and records that nobody knows how it ended.
+// TestStop: Run waits for the run that was begun, and leaves the tick to the next start.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -570,8 +575,12 @@ func TestStop(t *testing.T) {
 		began := time.Now()
 		r.stop()
 		r.expect("waited", time.Since(began), 5*time.Second)
-		r.expect("outcomes", r.words("disk"), Unknown)
-		r.expect("model calls", r.why("disk").Counters.ModelCalls, 1)
+		r.expect("outcomes", r.words("disk"), "")
+		r.ends = nil
+		r.start()
+		r.stop()
+		r.expect("outcomes after the next start", r.words("disk"), Woke)
+		r.expect("model calls", r.why("disk").Counters.ModelCalls, 2)
 	})
 }
 

@@ -61,6 +61,10 @@ func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []stri
 			if err != nil {
 				return err
 			}
+			if t.before.Begun {
+				free = append(free, person)
+				continue
+			}
 			at := c.wakeAt(t, person)
 			hold := a.Hold(t.heartbeat.Name, t.at, at)
 			if !hold.Holds() {

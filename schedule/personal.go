@@ -52,6 +52,7 @@ func (z *Zone) clone() *Zone {
 
 // tidyPeople forgets who is not among people any more, and of whom there is nothing to remember.
 func (z *Zone) tidyPeople(people []string) {
+	z.Asked = among(z.Asked, people)
 	maps.DeleteFunc(z.People, func(person string, own *Zone) bool {
 		return reflect.DeepEqual(*own, Zone{}) || !slices.Contains(people, person)
 	})
@@ -80,21 +81,17 @@ func (z *Zone) isDue(now time.Time) bool {
 	return !again.IsZero() && !again.After(now)
 }
 
-// divide makes the parts of a tick that is claimed now. Out of turn it has parts for those only of whom something comes then.
+// divide makes the parts of a tick that is claimed now. Out of turn it has parts for those only of whom something comes then, who
+// are those who asked where it was asked for.
 func (t *tick) divide(zone *Zone, now time.Time, outOfTurn bool) {
 	for _, person := range t.people {
 		own := zone.person(person)
-		asked := slices.Contains(t.before.Asked, person)
-		if outOfTurn && !asked && !own.isDue(now) {
+		if outOfTurn && !t.asked && !own.isDue(now) {
 			continue
 		}
 		part := *t
 		part.person, part.people, part.parts = person, []string{person}, nil
-		part.retry = outOfTurn && !own.Retry.IsZero() && !own.Retry.After(now)
-		part.held = outOfTurn && !part.retry
-		if !own.Held.After(now) {
-			own.Held = time.Time{}
-		}
+		part.outOfTurn(own, now, outOfTurn)
 		part.before = *own.clone()
 		t.parts = append(t.parts, &part)
 	}
@@ -125,9 +122,6 @@ func (t *tick) remembered(zone *Zone) *Zone {
 // takeParts carries a tick out that has parts, side by side.
 func (c *Clock) takeParts(ctx context.Context, t *tick) verdict {
 	findings, err := c.checkParts(ctx, t)
-	if ctx.Err() != nil {
-		return verdict{word: Unknown, reason: stoppedChecking}
-	}
 	if err != nil {
 		return checkFailed(err)
 	}
@@ -135,7 +129,7 @@ func (c *Clock) takeParts(ctx context.Context, t *tick) verdict {
 	var all sync.WaitGroup
 	for i, part := range t.parts {
 		if wake, reason := part.judge(findings[i], c.wall()); !wake {
-			verdicts[i] = asleep(findings[i], reason)
+			verdicts[i] = part.sleeps(findings[i], reason)
 			continue
 		}
 		all.Go(func() { verdicts[i] = c.act(ctx, part, findings[i]) })

@@ -85,6 +85,7 @@ func (s *State) renew(old, h Heartbeat) {
 		case !old.Condition.same(h.Condition):
 			s.Zones[name] = zone.afresh()
 		}
+		s.Zones[name].Row = "" // what is cut off was of what there was before
 		s.Zones[name].Over = h.MaxTicks > 0 && s.Zones[name].Woke >= h.MaxTicks
 	}
 }
@@ -233,6 +234,11 @@ func rest(tx memory.Tx, name string, change func(*Heartbeat)) error {
 	change(&h)
 	if err := state.unplace(tx, name); err != nil {
 		return err
+	}
+	if state.keepOut() {
+		if err := state.save(tx, name); err != nil {
+			return err
+		}
 	}
 	return h.put(tx)
 }

@@ -29,6 +29,9 @@ type tick struct {
 	retry     bool          // brings a failed run back
 	held      bool          // brings back what a snooze held back
 	asked     bool          // wakes people because they asked for it
+	cut       bool          // was cut off, and is taken up again
+	took      time.Time     // the end of the snooze after which it comes; zero for none
+	again     bool          // when it had its outcome, another was to come out of turn
 	late      bool          // makes up for a missed tick
 	before    Zone          // what was remembered when it was claimed
 	spread    time.Duration // the time over which its people are woken
@@ -38,33 +41,30 @@ type tick struct {
 
 // take decides whom the tick may wake, checks its condition and wakes.
 func (c *Clock) take(ctx context.Context, t *tick) verdict {
-	if askers := t.askers(); t.held && len(askers) > 0 {
-		return c.takeAsked(ctx, t, askers)
+	if t.asked {
+		return c.takeAsked(ctx, t)
 	}
 	if t.held && len(t.before.Owed) > 0 {
 		t.people = t.owed()
 	}
-	snoozed, err := c.allSnoozed(ctx, t)
-	if err != nil {
-		return verdict{word: Failed, reason: unreadable}
-	}
-	if snoozed != nil {
-		return t.passOver(snoozed)
+	if !t.hasBegun() {
+		snoozed, err := c.allSnoozed(ctx, t)
+		if err != nil {
+			return verdict{word: Failed, reason: unreadable}
+		}
+		if snoozed != nil {
+			return t.passOver(snoozed)
+		}
 	}
 	if t.parts != nil {
 		return c.takeParts(ctx, t)
 	}
 	finding, err := c.check(ctx, t)
-	if ctx.Err() != nil {
-		return verdict{word: Unknown, reason: stoppedChecking}
-	}
 	if err != nil {
 		return checkFailed(err)
 	}
 	return c.act(ctx, t, finding)
 }
-
-const stoppedChecking = "the program was stopped before the check was over"
 
 // checkFailed is the verdict of a tick whose check came to nothing.
 func checkFailed(err error) verdict {
@@ -75,9 +75,10 @@ func checkFailed(err error) verdict {
 // act wakes those who are to hear of what was found, as far as they may be spoken to.
 func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 	t.spread = t.spreadOver(c.config.Jitter)
+	f = t.goesOn(f)
 	people, wake, reason := t.toHear(f, c.wall())
 	if len(people) == 0 && !wake {
-		return asleep(f, reason)
+		return t.sleeps(f, reason)
 	}
 	if why := c.refusal(); why != "" {
 		return asleep(f, clip("nobody was woken, since the model refuses to answer: "+why, maxReason))
@@ -98,7 +99,7 @@ func (c *Clock) act(ctx context.Context, t *tick, f Finding) verdict {
 		}
 	}
 	runs := c.wakeAll(ctx, t, free, f)
-	r := round{finding: f, runs: runs, back: back, owed: !wake, refused: c.noteRefusal(runs), stopped: ctx.Err() != nil, at: c.wall()}
+	r := round{finding: f, runs: runs, back: back, owed: !wake, refused: c.noteRefusal(runs), at: c.wall()}
 	c.seeOwn(ctx, t, &r)
 	v := t.sumUp(r)
 	v.digested(t, back, f)
@@ -125,7 +126,7 @@ func (t *tick) toHear(f Finding, now time.Time) (people []string, wake bool, rea
 // them again.
 func (c *Clock) seeOwn(ctx context.Context, t *tick, r *round) {
 	changed := slices.ContainsFunc(r.runs, func(r run) bool { return r.ended.OK && r.ended.Changed })
-	if !changed || r.finding.State == "" || r.stopped {
+	if !changed || r.finding.State == "" || ctx.Err() != nil {
 		return
 	}
 	again := *t
@@ -251,7 +252,7 @@ func (c *Clock) openEpisode(ctx context.Context, t *tick) error {
 			return nil
 		}
 		zone = t.remembered(zone)
-		zone.Episode, zone.Pending, zone.Found, zone.Done = t.before.Episode, true, t.before.Found, t.before.Done
+		zone.Episode, zone.Pending, zone.Found, zone.Done, zone.Begun = t.before.Episode, true, t.before.Found, t.before.Done, true
 		return state.save(tx, t.heartbeat.Name)
 	})
 }
@@ -290,7 +291,7 @@ func (t *tick) waking(person string, f Finding) Waking {
 	h := t.heartbeat
 	return Waking{
 		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Prompt: h.Prompt, Text: h.Text,
-		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Asked: t.asked, Tick: t.at, Timeout: h.RunTimeout,
+		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Asked: t.asked, Again: t.cut, Tick: t.at, Timeout: h.RunTimeout,
 	}
 }
 

@@ -39,7 +39,6 @@ type round struct {
 	owed    bool   // those were woken who were owed something, and the condition's state is not moved on
 	own     bool   // the finding's state holds what the runs changed themselves
 	refused string // what the owners must hear of a run that the model refused
-	stopped bool   // the program was
 	at      time.Time
 }
 
@@ -59,13 +58,6 @@ func (t *tick) sumUp(r round) verdict {
 	case len(v.well) == len(r.runs):
 		v.reason = t.wokeReason(v.well, r)
 		v.change = func(z *Zone, silenced []string) []string { return t.allWell(z, r, v.well, silenced) }
-	case r.stopped:
-		v.word = Unknown
-		v.reason = clip("the program was stopped: "+v.reason, maxReason)
-		v.change = func(z *Zone, silenced []string) []string {
-			z.heard(without(v.well, silenced))
-			return z.checkWorked()
-		}
 	default:
 		v.word = Failed
 		v.change = func(z *Zone, silenced []string) []string {
@@ -110,8 +102,14 @@ func (t *tick) allWell(z *Zone, r round, well, silenced []string) []string {
 	return z.endedWell(r.finding, append(t.owing(r.back), silenced...), r.at)
 }
 
-// finish records the tick's outcome, though ctx may have ended, and tells the owners what they must hear.
+// finish records the tick's outcome, though ctx may have ended, and tells the owners what they must hear. A tick that did not end
+// well since ctx has ended was cut off: it stays open, and the next start brings it back.
 func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
+	if ctx.Err() != nil && v.word == Failed {
+		c.config.Log.Debug("tick cut off", "heartbeat", t.heartbeat.Name, "zone", t.zone, "reason", v.reason)
+		c.release(t.key)
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
 	var said []string
 	err := c.config.Store.Update(ctx, func(tx memory.Tx) (err error) {
@@ -120,14 +118,15 @@ func (c *Clock) finish(ctx context.Context, t *tick, v verdict) {
 		}
 		return c.noteWithheld(tx, v)
 	})
+	c.release(t.key)
 	if err != nil {
-		// The claim stays in the store, and the next tick records this one as unknown.
+		// The claim stays in the store: the next start brings the tick back, or the next tick records this one as unknown.
 		c.config.Log.Error("record the outcome of a tick", "heartbeat", t.heartbeat.Name, "outcome", v.word, "error", err)
 		return
 	}
 	c.config.Log.Debug("tick", "heartbeat", t.heartbeat.Name, "zone", t.zone, "outcome", v.word, "reason", v.reason)
-	if v.word == Failed || v.wakes || len(v.withheld) > 0 {
-		c.Look() // a row to try again may stand before all others
+	if t.again || len(v.withheld) > 0 {
+		c.Look() // a row that was put may stand before all others
 	}
 	for _, text := range said {
 		if c.config.Alarm == nil {
@@ -161,6 +160,9 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 	if err := v.unreached(tx); err != nil {
 		return nil, err
 	}
+	if t.cut {
+		v.reason = clip(v.reason+"; taken up again, since the program had stopped", maxReason)
+	}
 	if err := state.record(tx, name, Outcome{Tick: t.at, Zone: t.zone, Word: v.word, Reason: v.reason}, now); err != nil {
 		return nil, err
 	}
@@ -177,8 +179,9 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 }
 
 func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v verdict, silenced []string, now time.Time) (said []string, err error) {
-	zone.Claim = time.Time{}
 	before := zone.again()
+	zone.endClaim()
+	t.came(zone)
 	if h.Condition.same(t.heartbeat.Condition) {
 		if v.change != nil {
 			said = v.change(zone, silenced)
@@ -198,9 +201,10 @@ func (t *tick) settleZone(tx memory.Tx, h Heartbeat, state *State, zone *Zone, v
 		}
 	}
 	zone.tidyPeople(h.For)
-	row, again := retryKey(h.Name, t.zone), zone.againAfter(t.at)
+	row, again := retryKey(h.Name, t.zone), t.comesAgain(zone, now)
+	t.again = !again.IsZero() && h.resting() == ""
 	switch {
-	case !again.IsZero() && h.resting() == "":
+	case t.again:
 		return said, tx.Due().Put(memory.DueRow{Key: row, At: again})
 	case zone.again().IsZero() && !before.IsZero():
 		return said, tx.Due().Remove(row)

@@ -31,16 +31,26 @@ type Zone struct {
 	Alarmed  bool      `json:"alarmed,omitempty"`  // the owners were told of failing checks
 	Warned   bool      `json:"warned,omitempty"`   // the owners were told of failing runs
 	Claim    time.Time `json:"claim,omitzero"`     // the tick that was begun and has no outcome yet
+	Row      string    `json:"row,omitempty"`      // the key of the due row that brings it back if it is cut off; "" where nothing does
+	Begun    bool      `json:"begun,omitempty"`    // runs of it may have begun
 	Over     bool      `json:"over,omitempty"`     // has no further tick of its own
 
 	// People is what is remembered of each person where the condition is about each by themselves. What is true of the ticks stays
-	// above: Woke, Errors, Asked, Alarmed, Warned, Claim and Over.
+	// above: Woke, Errors, Asked, Alarmed, Warned, Claim, Row and Over.
 	People map[string]*Zone `json:"people,omitempty"`
 }
 
 // afresh is a zone whose condition was replaced. What is true of the ticks, not of the condition, stays.
 func (z *Zone) afresh() *Zone {
 	return &Zone{Woke: z.Woke, Claim: z.Claim}
+}
+
+// endClaim notes that the claimed tick has an outcome.
+func (z *Zone) endClaim() {
+	z.Claim, z.Row, z.Begun = time.Time{}, "", false
+	for _, own := range z.People {
+		own.Begun = false
+	}
 }
 
 // again is when a tick comes out of its turn: to bring a failed run back, or what a snooze held back. Zero for never.
