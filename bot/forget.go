@@ -318,18 +318,14 @@ func (h *Hub) forgetMe(ctx context.Context, e Event, _ string) (Admission, error
 		if err := withdraw(tx, toForget, e.From.ID, e.at()); err != nil {
 			return err
 		}
-		accounts, err := schedule.Accounts(tx, string(e.From.ID))
+		accounts, err := accountsOf(tx, e.From.ID)
 		if err != nil {
 			return err
 		}
-		var who []string
-		for _, a := range accounts {
-			who = append(who, a.ID)
-		}
 		q := request{
-			Kind: toForget, Of: e.From, Asked: e.From.ID, About: "forgetting", Choices: []string{"Forget me", "Keep everything"}, At: e.at(), Expires: e.at().Add(forgetFor),
+			Kind: toForget, Of: e.From, Accounts: [][]agent.PersonID{accounts}, Asked: e.From.ID, About: "forgetting", Choices: []string{"Forget me", "Keep everything"}, At: e.at(), Expires: e.at().Add(forgetFor),
 			Text: fmt.Sprintf("Shall I forget you (%s)? What we said, what I remember, your files, heartbeats and rules go for good, and what runs for you is stopped. "+
-				"Where others took part only your own words go. What stands on the platform and in old backups is not mine to remove.", strings.Join(who, ", ")),
+				"Where others took part only your own words go. What stands on the platform and in old backups is not mine to remove.", listed(accounts)),
 		}
 		return q.ask(tx, e.Address)
 	})
@@ -342,6 +338,13 @@ const forgetFor = 10 * time.Minute
 func (h *Hub) forgetDecided(tx memory.Tx, q request) (string, error) {
 	if q.Decision != agent.Approve {
 		return "Nothing was removed.", nil
+	}
+	now, err := accountsOf(tx, q.Of.ID)
+	if err != nil {
+		return "", err
+	}
+	if len(q.Accounts) != 1 || !slices.Equal(now, q.Accounts[0]) {
+		return fmt.Sprintf("Nothing was removed: your accounts are others than those that I asked about, now %s. Ask anew with %s.", listed(now), h.word(q.Stands[0], "forget-me")), nil
 	}
 	if _, err := BeginForget(tx, q.Of.ID, q.Of.ID, q.Stands[0], q.Decided); err != nil {
 		return "", err

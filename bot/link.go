@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 )
 
 // Two accounts of one person are linked in three steps: with one a code is made, with the other it is said and agreed to, and
-// with the first that is agreed to again. Nobody is linked with an account that they have not been shown, and a code that
-// somebody was talked into saying, or that somebody has overheard, is of no use without the other side.
+// with the first that is agreed to again. Nobody is linked with an account that they have not been shown: where one that is
+// agreed to has become one with others meanwhile, it is to be asked anew. A code that somebody was talked into saying, or that somebody has overheard, is of no use without the other side.
 
 // The bounds of codes.
 const (
@@ -189,18 +190,64 @@ func (h *Hub) takeCode(tx memory.Tx, e Event, code string) (agent.Kind, string, 
 	}
 	q := request{
 		Kind: toLink, Of: c.Of, With: e.From, Asked: e.From.ID, About: "one person with " + string(c.Of.ID), Choices: []string{"Join", "Don't join"},
-		Text: linkText(c.Of), At: e.at(), Expires: e.at().Add(codeFor),
+		At: e.at(), Expires: e.at().Add(codeFor),
 	}
-	if fault, err := againstLink(tx, q); err != nil || fault != "" {
-		return agent.Fault, fault, err
+	if q.Accounts, err = bothSides(tx, q); err != nil {
+		return "", "", err
 	}
+	if fault := againstLink(q); fault != "" {
+		return agent.Fault, fault, nil
+	}
+	q.Text = linkText(q.With, q.Of, q.Accounts)
 	return agent.Notice, "The code is good. Nothing is joined before both sides agree.", q.ask(tx, e.Address)
 }
 
-// linkText asks somebody whether to be one person with an account.
-func linkText(with agent.Person) string {
-	return fmt.Sprintf("Shall this account and %s be one person? Then both read what I remember of either, and share what I may spend and how often I may speak unasked. "+
-		"Agree only if that account is yours. Sessions and rights stay each account's own.", named(with))
+// bothSides are all accounts that a request would join: those of who made the code first, and then those of who said it.
+func bothSides(tx memory.Tx, q request) (sides [][]agent.PersonID, err error) {
+	for _, id := range []agent.PersonID{q.Of.ID, q.With.ID} {
+		side, err := accountsOf(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, side)
+	}
+	return sides, nil
+}
+
+// accountsOf are all accounts of whoever has one, in an order that only depends on which they are.
+func accountsOf(tx memory.Tx, id agent.PersonID) (ids []agent.PersonID, err error) {
+	all, err := schedule.Accounts(tx, string(id))
+	for _, a := range all {
+		ids = append(ids, agent.PersonID(a.ID))
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+// linkText asks somebody with one account whether to be one person with another. All accounts that would be joined are named:
+// whoever agrees lets each of them read what is remembered.
+func linkText(asked, with agent.Person, sides [][]agent.PersonID) string {
+	here, there := "this account", named(with)
+	for _, side := range sides {
+		others := slices.DeleteFunc(slices.Clone(side), func(id agent.PersonID) bool { return id == asked.ID || id == with.ID })
+		switch {
+		case len(others) == 0:
+		case slices.Contains(side, asked.ID):
+			here += ", what it is linked with (" + listed(others) + ")"
+		default:
+			there += ", what that is linked with (" + listed(others) + ")"
+		}
+	}
+	return fmt.Sprintf("Shall %s and %s be one person? Then each reads what I remember of any, and they share what I may spend and how often I may speak unasked. "+
+		"Agree only if all of them are yours. Sessions and rights stay each account's own.", here, there)
+}
+
+func listed(ids []agent.PersonID) string {
+	var names []string
+	for _, id := range ids {
+		names = append(names, string(id))
+	}
+	return strings.Join(names, ", ")
 }
 
 // named is an account with the name that it goes by, which proves nothing.
@@ -211,25 +258,34 @@ func named(p agent.Person) string {
 	return fmt.Sprintf("%s (it calls itself %q)", p.ID, oneLine(Visible(p.Name)))
 }
 
-// againstLink says why the two accounts of a request cannot be linked; "" when they can.
-func againstLink(tx memory.Tx, q request) (fault string, err error) {
-	one, err := schedule.Accounts(tx, string(q.Of.ID))
+// againstLink says why the two sides of a request cannot be linked; "" when they can.
+func againstLink(q request) (fault string) {
+	one, other := q.Accounts[0], q.Accounts[1]
+	switch {
+	case slices.Contains(one, q.With.ID):
+		return "These two accounts are one person's already."
+	case len(one)+len(other) > schedule.MostAccounts:
+		return fmt.Sprintf("One person has %d accounts at most.", schedule.MostAccounts)
+	}
+	return ""
+}
+
+// linkStale says that one of the sides is not any more what was shown to who decides, or is being forgotten; "" when both are.
+func linkStale(tx memory.Tx, q request) (fault string, err error) {
+	begun, err := Oblivions(tx)
 	if err != nil {
 		return "", err
 	}
-	other, err := schedule.Accounts(tx, string(q.With.ID))
-	if err != nil {
-		return "", err
-	}
-	for _, a := range one {
-		if a.ID == string(q.With.ID) {
-			return "These two accounts are one person's already.", nil
+	for _, o := range begun {
+		if slices.Contains(o.Accounts, q.Of.ID) || slices.Contains(o.Accounts, q.With.ID) {
+			return "Nothing was joined: one side is being forgotten. Make a new code once that is done.", nil
 		}
 	}
-	if len(one)+len(other) > schedule.MostAccounts {
-		return fmt.Sprintf("One person has %d accounts at most.", schedule.MostAccounts), nil
+	now, err := bothSides(tx, q)
+	if err != nil || slices.EqualFunc(now, q.Accounts, slices.Equal[[]agent.PersonID]) {
+		return "", err
 	}
-	return "", nil
+	return "Nothing was joined: which accounts these would be has changed since I asked. Make a new code to be asked anew.", nil
 }
 
 // linkAgreed goes on when who said the code has decided: who made it is asked.
@@ -237,9 +293,12 @@ func (h *Hub) linkAgreed(tx memory.Tx, q request) (string, error) {
 	if q.Decision != agent.Approve {
 		return "Nothing was joined.", nil
 	}
+	if fault, err := linkStale(tx, q); err != nil || fault != "" {
+		return fault, err
+	}
 	next := request{
-		Kind: toLinkBack, Of: q.Of, With: q.With, Asked: q.Of.ID, About: "one person with " + string(q.With.ID), Choices: q.Choices,
-		Text: "Your code was said. " + linkText(q.With), At: q.Decided, Expires: q.Decided.Add(codeFor),
+		Kind: toLinkBack, Of: q.Of, With: q.With, Accounts: q.Accounts, Asked: q.Of.ID, About: "one person with " + string(q.With.ID), Choices: q.Choices,
+		Text: "Your code was said. " + linkText(q.Of, q.With, q.Accounts), At: q.Decided, Expires: q.Decided.Add(codeFor),
 	}
 	return fmt.Sprintf("Now agree with %s as well, within %d minutes: I have asked there.", q.Of.ID, int(codeFor.Minutes())), next.ask(tx, q.Of.ID.Home())
 }
@@ -253,8 +312,8 @@ func (h *Hub) linkDecided(tx memory.Tx, q request) (string, error) {
 	if q.Decision != agent.Approve {
 		return "Nothing was joined.", tell(fmt.Sprintf("%s did not agree, so nothing was joined.", q.Of.ID))
 	}
-	if fault, err := againstLink(tx, q); err != nil || fault != "" {
-		return fault, err
+	if fault, err := linkStale(tx, q); err != nil || fault != "" {
+		return fault, errors.Join(err, tell(fault))
 	}
 	if err := h.joinPeople(tx, q); err != nil {
 		return "", err

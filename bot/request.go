@@ -15,17 +15,20 @@ import (
 // request is a card of the hub's own: something that a person wants of the hub and that one other, or themselves, must agree
 // to. No turn waits for it and no journal has it. Its first choice agrees, its second does not.
 type request struct {
-	ID      string         `json:"id"`
-	Kind    requestKind    `json:"kind"`
-	Of      agent.Person   `json:"of"`              // who wants it
-	With    agent.Person   `json:"with,omitzero"`   // whose other account it is about
-	Asked   agent.PersonID `json:"asked,omitempty"` // who alone may agree; "" for the owners
-	About   string         `json:"about"`           // what it is, in the words of its outcome
-	Text    string         `json:"text"`
-	Choices []string       `json:"choices"`
-	Stands  []string       `json:"stands"` // the conversations in which it is shown
-	At      time.Time      `json:"at"`
-	Expires time.Time      `json:"expires"`
+	ID   string       `json:"id"`
+	Kind requestKind  `json:"kind"`
+	Of   agent.Person `json:"of"`            // who wants it
+	With agent.Person `json:"with,omitzero"` // whose other account it is about
+	// Accounts are all that it is about, as its card says: of the one person, or of both. If they are others when it is decided
+	// nothing is done.
+	Accounts [][]agent.PersonID `json:"accounts,omitempty"`
+	Asked    agent.PersonID     `json:"asked,omitempty"` // who alone may agree; "" for the owners
+	About    string             `json:"about"`           // what it is, in the words of its outcome
+	Text     string             `json:"text"`
+	Choices  []string           `json:"choices"`
+	Stands   []string           `json:"stands"` // the conversations in which it is shown
+	At       time.Time          `json:"at"`
+	Expires  time.Time          `json:"expires"`
 
 	Decision agent.Verdict  `json:"decision,omitempty"` // approve or deny, once it is decided; withdrawn when it was asked anew
 	By       agent.PersonID `json:"by,omitempty"`
