@@ -112,7 +112,8 @@ func (d decidedEntry) mark() Reply {
 	return r
 }
 
-// tellDecider shows a decision where it was made, when the card stands elsewhere.
+// tellDecider shows a decision where it was made, when the card stands elsewhere. What the card asks is not told where others
+// read along who were not shown it.
 func (a *actor) tellDecider(l letter, k *card, d decidedEntry) {
 	if l.Address == "" || slices.Contains(a.showAt(k.cardEntry), l.Address) {
 		return
@@ -121,6 +122,9 @@ func (a *actor) tellDecider(l letter, k *card, d decidedEntry) {
 	d.Turn, d.Card, d.Tool, d.Arguments = k.Turn, k.Card, k.Tool, nil
 	mark := d.mark()
 	mark.Told, mark.Address, mark.Tainted = about, l.Address, a.taints(k.Origin, k.Asked)
+	if !Direct(l.Address) {
+		mark.Told, mark.Open = "", nil
+	}
 	a.say(mark)
 }
 

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,6 +155,42 @@ func TestAnExpiredCardCannotBeApproved(t *testing.T) {
 		}
 		w.Kill()
 	})
+}
+
+// TestWhatADecisionTellsWhereItIsTyped has a card decided in a place where it does not stand. Where others read along they are
+// told that it was decided, and nothing of what it asks; the decider alone is told that too.
+func TestWhatADecisionTellsWhereItIsTyped(t *testing.T) {
+	const secret = "a private diagnosis"
+	decisions := map[string]agent.Decision{
+		"approve": {Verdict: agent.Approve}, "deny": {Verdict: agent.Deny},
+		"edit": {Verdict: agent.Edit, Arguments: []byte(`{"x":"nothing"}`)}, "always": {Verdict: agent.Always},
+	}
+	for name, decision := range decisions {
+		for place, mayTell := range map[string]bool{"slack:T1:C1:1700.1": false, "slack:T1:C1:": false, "slack:T1:dm:U2": true} {
+			t.Run(name+" in "+place, func(t *testing.T) {
+				d := &deeds{}
+				asked, by := agent.PolicySecond, bob
+				if name == "edit" || name == "always" { // a parked call takes neither
+					asked, by = agent.PolicyAsk, agenttest.Ann
+				}
+				w, _ := fresh(t, once(agenttest.Call(1, "deploy", `{"x":"`+secret+`"}`)), d.tool("deploy", agent.Effectful, asked))
+				w.Say("go")
+				card := agenttest.Only(w.Rest(), agent.Approval, agent.Ask)[0]
+				decision := decision
+				decision.Card = card.ID
+				if _, err := w.Pass(agent.Message{Keys: []string{"typed"}, From: by, Address: place, Provenance: agent.Decided, Decision: &decision}); err != nil {
+					t.Fatal(err)
+				}
+				marks := slices.DeleteFunc(agenttest.Only(w.Rest(), agent.DecidedMark), func(r agent.Reply) bool { return r.Address != place })
+				if len(marks) != 1 || marks[0].Decision != decision.Verdict || marks[0].ID != card.ID {
+					t.Fatalf("the place is told %+v", marks)
+				}
+				if told := strings.Contains(fmt.Sprintf("%+v %s", marks[0], marks[0].Arguments), secret); told != mayTell {
+					t.Errorf("the place is told %+v", marks[0])
+				}
+			})
+		}
+	}
 }
 
 func TestWhoMayDecide(t *testing.T) {
