@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type call struct {
 	// by then: what it said does not answer this message, unless the agent says that the turn has taken it in.
 	earlier string
 	old     uint64
+	session string // in which the message was said
 
 	stored bool // it came during a turn and waits to be taken in
 	mine   bool // the next end of a turn is that of the turn that has it
@@ -86,11 +88,11 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, c *conversation, 
 	c.gate.Lock()
 	defer c.gate.Unlock()
 	err := s.Store.View(r.Context(), func(tx memory.Tx) error {
-		session, err := agent.SessionOf(tx, c.address)
-		if err != nil {
+		var err error
+		if run.session, err = agent.SessionOf(tx, c.address); err != nil {
 			return err
 		}
-		if run.earlier, err = agent.OpenTurn(tx, session); err != nil {
+		if run.earlier, err = agent.OpenTurn(tx, run.session); err != nil {
 			return err
 		}
 		run.old, err = tx.Outbox().Last()
@@ -188,6 +190,11 @@ func (c *call) take(r agent.Reply) (done bool) {
 		c.last = &r
 		return command && (r.Turn == "" || r.ID != "")
 	case agent.DecidedMark:
+		if r.Turn != "" && r.Session != c.session {
+			// What follows a decision about another session's card is said there, and not here.
+			c.last = &r
+			return command && (r.By == string(c.event.From.ID) || slices.Contains(strings.Fields(c.event.Text), r.ID))
+		}
 		c.mine = c.mine || !r.IsFeedback()
 	case agent.SteerMark:
 		if r.ID == c.event.ID {

@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"nudge/agent"
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
+	"nudge/memory"
 )
 
 // asked is a request of a program.
@@ -98,6 +101,59 @@ func TestWaitingMessages(t *testing.T) {
 	if !p.exists("a.md") || !p.exists("b.md") {
 		t.Error("a withdrawn call ran")
 	}
+}
+
+// TestDecidingForOthers decides cards of another person's session: the request ends with what was decided, however it was said
+// and is answered, and holds no place after.
+func TestDecidingForOthers(t *testing.T) {
+	p := startProgram(t, nil)
+	p.end()
+	p.policy = map[string]agent.Policy{"delete_file": agent.PolicySecond}
+	p.start()
+	for i, test := range []struct{ name, command, kind string }{
+		{"by its id", "/approve ID", "application/json"},
+		{"denied with words", "/deny ID keep it", "application/json"},
+		{"the only one", "/approve", "application/json"},
+		{"as a stream", "/approve ID", "text/event-stream"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p.write("notes.md", "buy milk")
+			p.ask("ci"+strconv.Itoa(i), "delete notes.md") // parked: its turn goes on
+			id := p.waits(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // reached only where the request never ends
+			defer cancel()
+			req := asked(ctx, p.server, "eve", "", strings.Replace(test.command, "ID", id, 1))
+			req.Header.Set("Accept", test.kind)
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			res, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body) // to its end
+			if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"kind":"decided"`) || !strings.Contains(string(body), id) {
+				t.Errorf("status %d: %s (error %v)", res.StatusCode, body, err)
+			}
+			await(t, "no place is held", func() bool { return len(p.server.calls) == 0 })
+			await(t, "what was decided is done", func() bool { return strings.HasPrefix(test.command, "/deny") == p.exists("notes.md") })
+		})
+	}
+}
+
+// waits is the id of the one card that waits.
+func (p *program) waits(t *testing.T) (id string) {
+	t.Helper()
+	err := p.store.View(context.Background(), func(tx memory.Tx) error {
+		return agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+			id = w.Reply.ID
+			return nil
+		})
+	})
+	if err != nil || id == "" {
+		t.Fatalf("no card waits (error %v)", err)
+	}
+	return id
 }
 
 // TestSteeringMessage sends words while an earlier request waits: both are answered, by the same turn.
