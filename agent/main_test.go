@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"flag"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,7 +19,19 @@ import (
 	"nudge/memory/memorytest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain has each property checked forty times with the race detector, under which everything takes several times as long.
+// Without it, and with NUDGE_SWEEP=all, it is rapid's hundred; -rapid.checks says another number.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := sweepsAll() || !raced()
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		if err := flag.Set("rapid.checks", "40"); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // deeds counts what tools did in the world outside, which no restart undoes.
 type deeds struct {

@@ -533,13 +533,20 @@ func TestSweep(t *testing.T) {
 // every is the share of the mishaps that are met, one in so many. With NUDGE_SWEEP=all it is all of them; with the race
 // detector, under which everything takes several times as long, a part.
 func every(n int) int {
-	if os.Getenv("NUDGE_SWEEP") == "all" {
+	switch {
+	case sweepsAll():
 		return 1
-	}
-	if built, ok := debug.ReadBuildInfo(); ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	case raced():
 		return 11 * n
 	}
 	return n
+}
+
+func sweepsAll() bool { return os.Getenv("NUDGE_SWEEP") == "all" }
+
+func raced() bool {
+	built, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // shards are how many conversations are played side by side.
@@ -751,10 +758,11 @@ func TestSweepFindsWhatIsPlanted(t *testing.T) {
 			if faults := calm.compare(calm); len(faults) > 0 {
 				t.Fatalf("undisturbed:\n%s", strings.Join(faults, "\n"))
 			}
-			for _, m := range calm.mishaps(1) {
+			meet := append(calm.mishaps(11), calm.mishaps(1)...) // those far apart first: it is soon found
+			for n, m := range meet {
 				done := perform(t, p, spoil, m)
 				if faults := done.compare(calm); len(faults) > 0 {
-					t.Logf("%s:\n%s", strings.Join(done.deaths, ", "), strings.Join(faults, "\n"))
+					t.Logf("%d of %d, %s:\n%s", n+1, len(meet), strings.Join(done.deaths, ", "), strings.Join(faults, "\n"))
 					return
 				}
 			}
