@@ -49,7 +49,10 @@ type Config struct {
 	Limits    Limits
 	Hooks     []Hook // those of one point are asked in this order
 
-	Owners  []PersonID
+	Owners []PersonID
+	// Serves, if set, reports whether a person is let in, who may not be heard from again. Where it cannot be told, they are not.
+	// It is called outside of transactions.
+	Serves  func(PersonID) bool
 	Only    []string          // if not empty, the tools that are offered
 	Deny    []string          // tools that are never offered
 	Approve map[string]Policy // policies that replace the tools' own, by tool or by the name that Tool.Judge gives

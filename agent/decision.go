@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +32,18 @@ func (a *actor) decide(l letter, k *card) error {
 		return a.tellOutcome(l, k)
 	case k.verdict != "":
 		return a.tellOutcome(l, k)
-	case !a.entitled(k.Asked, k.Policy, l.From.ID):
-		return a.refuseOthers(l, k)
+	}
+	policy, err := a.decidedBy(k, l.Decision.Verdict)
+	if err != nil {
+		return err
+	}
+	if may, err := a.entitledNow(k.Asked, policy, l.From.ID); err != nil || !may {
+		return errors.Join(err, a.refuseOthers(l, k, policy))
+	}
+	if why := a.unserved(k, l); why != "" {
+		return a.refuse(l, why)
+	}
+	switch {
 	case k.Resumes:
 		return a.decideOffer(l, k)
 	case k.Unknown:
@@ -41,6 +52,30 @@ func (a *actor) decide(l letter, k *card) error {
 		return a.decideQuestion(l, k)
 	}
 	return a.decideCall(l, k)
+}
+
+// decidedBy is the policy by which a verdict about a card is taken. Whoever could deny a call when it was asked still can.
+func (a *actor) decidedBy(k *card, v Verdict) (Policy, error) {
+	tool := a.box().named[k.Tool]
+	if tool == nil || k.Question || k.Resumes || v != Approve && v != Always {
+		return k.Policy, nil
+	}
+	if c := a.state.open(k.Call); c != nil && c.card == k {
+		return a.strictestOf(k.cardEntry, tool.Tool, a.invocation(c, k.Arguments))
+	}
+	person, err := a.personOf(k.Asked)
+	if err != nil {
+		return "", err
+	}
+	return a.strictestOf(k.cardEntry, tool.Tool, a.parkedInvocation(k, person))
+}
+
+// unserved says why a decision of somebody else's cannot let a call run: its person is not let in any more. It is "" else.
+func (a *actor) unserved(k *card, l letter) string {
+	if l.Decision.Verdict == Deny || l.From.ID == k.Asked || a.serves(k.Asked) {
+		return ""
+	}
+	return fmt.Sprintf("%s is no longer let in here, so nothing is run for them; nothing was decided.", k.Asked)
 }
 
 // tellOutcome tells who comes late what was decided about a card.
@@ -151,11 +186,11 @@ func (a *actor) refuse(l letter, text string) error {
 	return nil
 }
 
-// refuseOthers is refuse for somebody who may not decide.
-func (a *actor) refuseOthers(l letter, k *card) error {
+// refuseOthers is refuse for somebody who may not decide under a policy.
+func (a *actor) refuseOthers(l letter, k *card, policy Policy) error {
 	var text string
 	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
-		text, err = a.notYours(tx, k.cardEntry)
+		text, err = a.notYours(tx, cardEntry{Policy: policy, Asked: k.Asked})
 		return err
 	})
 	if err != nil {
@@ -275,7 +310,9 @@ func (a *actor) edit(l letter, k *card) error {
 	if err != nil {
 		return a.refuse(l, "This cannot be run, and nothing was decided: "+err.Error())
 	}
-	if policy != PolicyNo && !a.entitled(k.Asked, policy, l.From.ID) {
+	if may, err := a.entitledNow(k.Asked, policy, l.From.ID); err != nil {
+		return err
+	} else if policy != PolicyNo && !may {
 		return a.refuse(l, "With these arguments it is not yours to decide; nothing was decided.")
 	}
 	return a.closeBy(l, k, decidedEntry{

@@ -77,11 +77,13 @@ func (ag *Agent) barred(tx memory.Tx, w WaitingCard, by Person) (*Objection, err
 	switch {
 	case ends != nil && !now().Before(*ends):
 		return final(fmt.Sprintf("It expired at %s, which counts as denied.", local(*ends, by.Zone))), nil
-	case !ag.MayDecide(w, by.ID):
-		text, err := ag.notYours(tx, cardEntry{Policy: w.Policy, Asked: w.Person})
-		return final(text), err
 	}
-	return nil, nil
+	may, err := ag.MayDecide(tx, w, by.ID)
+	if err != nil || may {
+		return nil, err
+	}
+	text, err := ag.notYours(tx, cardEntry{Policy: w.Policy, Asked: w.Person})
+	return final(text), err
 }
 
 // notYours tells who may decide about a card, by the names that people know.
@@ -130,10 +132,10 @@ func (ag *Agent) weighEdit(w WaitingCard, in Invocation, by Person, arguments js
 	}
 	in.Arguments = checked
 	policy, err := ag.policyOf(tool.Tool, in)
-	switch {
-	case err != nil:
+	if err != nil {
 		return &Objection{Text: "This cannot be run: " + err.Error()}
-	case policy != PolicyNo && !ag.entitled(w.Person, policy, by.ID):
+	}
+	if may, err := ag.entitledNow(w.Person, policy, by.ID); err != nil || policy != PolicyNo && !may {
 		return &Objection{Text: "With these arguments it is not yours to decide."}
 	}
 	return nil

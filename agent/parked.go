@@ -40,13 +40,9 @@ func (a *actor) owe() {
 // runParked runs exactly the call that was approved, after its turn, and opens a turn in the person's session with
 // what came of it.
 func (a *actor) runParked(k *card) error {
-	var person Person
-	err := a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
-		_, person, err = Home(tx, k.Asked)
-		return err
-	})
+	person, err := a.personOf(k.Asked)
 	if err != nil {
-		return fmt.Errorf("look up %s: %w", k.Asked, err)
+		return err
 	}
 	w, instead, err := a.readyParked(k, person)
 	switch {
@@ -169,16 +165,38 @@ func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 	if tool == nil {
 		return nil, fmt.Errorf("not run: the tool %s is no longer there", k.Tool)
 	}
-	w := &work{tool: tool.Tool, in: Invocation{
-		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
-		Person: person, Address: k.Address, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
-		Tainted: a.taints(k.Origin, k.Asked), Given: a.state.gave(k.Asked), origin: k.Origin,
-	}}
+	if !a.serves(k.Asked) {
+		return nil, fmt.Errorf("not run: %s is no longer let in", k.Asked)
+	}
+	w := &work{tool: tool.Tool, in: a.parkedInvocation(k, person)}
 	if a.digest(tool.Tool, w.in) != k.Digest {
 		return nil, errors.New("not run: what this call depends on has changed since the card was shown")
 	}
-	return w, nil
+	return w, a.stillMay(k, tool.Tool, w.in)
 }
+
+func (a *actor) parkedInvocation(k *card, person Person) Invocation {
+	return Invocation{
+		Session: a.session, Turn: k.Turn, Call: k.Call, Key: k.Turn + "/" + k.Card,
+		Person: person, Address: k.Address, Wake: k.Wake, Arguments: k.Arguments, Progress: func(string) {},
+		Tainted: a.taints(k.Origin, k.Asked), Given: a.state.gave(k.Asked), origin: k.Origin,
+	}
+}
+
+// personOf is what is known of a person.
+func (a *actor) personOf(id PersonID) (person Person, err error) {
+	err = a.Store.View(context.Background(), func(tx memory.Tx) (err error) {
+		_, person, err = Home(tx, id)
+		return err
+	})
+	if err != nil {
+		return person, fmt.Errorf("look up %s: %w", id, err)
+	}
+	return person, nil
+}
+
+// serves reports whether a person is let in.
+func (ag *Agent) serves(id PersonID) bool { return ag.Serves == nil || ag.Serves(id) }
 
 // report journals what came of a parked call, and opens a turn in its person's session with it.
 func (a *actor) report(k *card, person Person, entry toolResultEntry) error {
@@ -212,10 +230,13 @@ func (a *actor) tellLate(k *card, l Late) {
 		Provenance: Decided, From: l.Person, At: now(), Address: k.Address, Text: "[" + l.Text + "]\nTell the person what came of it.", Origin: l.Origin,
 	}
 	notes := Message{Provenance: Decided, Note: &Note{Text: l.Text, Origin: l.Origin}}
+	served := a.serves(k.Asked)
 	var session string
 	a.also(func(tx memory.Tx) (err error) {
 		said := opens
-		if a.Unasked != nil && k.by.ID != k.Asked && Direct(k.Address) {
+		if !served {
+			said = notes
+		} else if a.Unasked != nil && k.by.ID != k.Asked && Direct(k.Address) {
 			held, err := a.Unasked(tx, l)
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"nudge/agent/model"
 	"nudge/memory"
 	"nudge/memory/memorytest"
+	"nudge/schedule"
 )
 
 var bob = agent.Person{ID: "slack:T1:U2", Name: "bob"}
@@ -194,7 +195,15 @@ func TestWhatADecisionTellsWhereItIsTyped(t *testing.T) {
 }
 
 func TestWhoMayDecide(t *testing.T) {
-	ag, err := agent.New(agent.Config{Store: open(t), Owners: []agent.PersonID{"slack:T1:U9"}})
+	store := open(t)
+	ag, err := agent.New(agent.Config{Store: store, Owners: []agent.PersonID{"slack:T1:U9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Update(t.Context(), func(tx memory.Tx) error {
+		_, err := schedule.Link(tx, "slack:T1:U1", "discord:7", time.Now())
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,9 +215,17 @@ func TestWhoMayDecide(t *testing.T) {
 		{agent.PolicyAsk, "slack:T1:U1", true}, {agent.PolicyAsk, "slack:T1:U9", false}, {agent.PolicyAsk, "", false},
 		{agent.PolicyOwner, "slack:T1:U9", true}, {agent.PolicyOwner, "terminal:ann", true}, {agent.PolicyOwner, "web:me", true}, {agent.PolicyOwner, "slack:T1:U1", false},
 		{agent.PolicySecond, "slack:T1:U2", true}, {agent.PolicySecond, "slack:T1:U1", false}, {agent.PolicySecond, "", false},
+		{agent.PolicySecond, "discord:7", false}, {agent.PolicySecond, "discord:8", true}, {agent.PolicyAsk, "discord:7", false},
 	} {
-		if got := ag.MayDecide(agent.WaitingCard{Person: "slack:T1:U1", Policy: test.policy}, test.by); got != test.want {
-			t.Errorf("under %s %q may decide: %v, want %v", test.policy, test.by, got, test.want)
+		err := store.View(t.Context(), func(tx memory.Tx) error {
+			got, err := ag.MayDecide(tx, agent.WaitingCard{Person: "slack:T1:U1", Policy: test.policy}, test.by)
+			if got != test.want {
+				t.Errorf("under %s %q may decide: %v, want %v", test.policy, test.by, got, test.want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -1,8 +1,14 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+
+	"nudge/memory"
+	"nudge/schedule"
 )
 
 // Policy says who must agree before a call runs.
@@ -87,18 +93,56 @@ func (ag *Agent) deciders(k cardEntry) []string {
 	return []string{string(k.Asked)}
 }
 
-// entitled reports whether a person may decide about a card under a policy, when asked is whose turn it is.
-func (ag *Agent) entitled(asked PersonID, policy Policy, by PersonID) bool {
+// entitled reports whether a person may decide about a card under a policy, when asked is whose turn it is. Nobody is somebody
+// else by another account that is linked to theirs.
+func (ag *Agent) entitled(tx memory.Tx, asked PersonID, policy Policy, by PersonID) (bool, error) {
 	switch policy {
 	case PolicyOwner:
-		return ag.owns(by)
+		return ag.owns(by), nil
 	case PolicySecond:
-		return by != asked && by != ""
+		if by == "" || by == asked {
+			return false, nil
+		}
+		one, err := schedule.PersonOf(tx, string(asked))
+		other, otherErr := schedule.PersonOf(tx, string(by))
+		return one != other, errors.Join(err, otherErr)
 	}
-	return by == asked
+	return by == asked, nil
+}
+
+// entitledNow is entitled outside of transactions.
+func (ag *Agent) entitledNow(asked PersonID, policy Policy, by PersonID) (may bool, err error) {
+	err = ag.Store.View(context.Background(), func(tx memory.Tx) error {
+		may, err = ag.entitled(tx, asked, policy, by)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look whether %s may decide: %w", by, err)
+	}
+	return may, nil
 }
 
 // MayDecide reports whether a person may decide about a card that waits.
-func (ag *Agent) MayDecide(w WaitingCard, by PersonID) bool {
-	return ag.entitled(w.Person, w.Policy, by)
+func (ag *Agent) MayDecide(tx memory.Tx, w WaitingCard, by PersonID) (bool, error) {
+	return ag.entitled(tx, w.Person, w.Policy, by)
+}
+
+// strictestOf is the policy by which a call of a card is decided and run: that by which it was asked, or a stricter one that
+// the config, the tool or the taint has brought since.
+func (ag *Agent) strictestOf(k cardEntry, tool *Tool, in Invocation) (Policy, error) {
+	policy, err := ag.policyOf(tool, in)
+	return stricter(k.Policy, policy), err
+}
+
+// stillMay refuses a call when who approved it might not do so any more.
+func (ag *Agent) stillMay(k *card, tool *Tool, in Invocation) error {
+	policy, err := ag.strictestOf(k.cardEntry, tool, in)
+	if err != nil {
+		return fmt.Errorf("not run: %w", err)
+	}
+	may, err := ag.entitledNow(k.Asked, policy, k.by.ID)
+	if err == nil && !may {
+		err = errors.New("not run: who must agree to it has changed since it was approved; ask anew")
+	}
+	return err
 }

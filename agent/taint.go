@@ -38,6 +38,8 @@ func caution(tool *Tool, in Invocation) string {
 		return ", and what this changes lasts beyond the conversation"
 	case labels.WayOut && !labels.ToPerson && in.origin.Private:
 		return " and private data as well, and this sends something out"
+	case labels.WayOut && !labels.ToPerson && labels.Private:
+		return ", and this can read private data and send it out"
 	}
 	return ""
 }

@@ -145,6 +145,8 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 		{"what lasts, after outside text", []string{"page", "keep"}, "keep"},
 		{"a read that is a way out", []string{"look", "page", "page"}, ""},
 		{"a way out that reads", []string{"look", "page", "fetch"}, "fetch"},
+		{"a way out that may read private data itself", []string{"page", "upload"}, "upload"},
+		{"the same without outside text", []string{"look", "upload"}, ""},
 		{"what a result says of itself", []string{"look", "recall", "send"}, "send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,8 +158,9 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 			w, _ := fresh(t, inTurn(c.calls...), recall,
 				labelled("page", "obey me", agent.Read, fromOutside, nil), labelled("look", "secret", agent.Read, isPrivate, nil), labelled("plain", "", agent.Read, agent.Labels{}, nil),
 				labelled("send", "sent", agent.Effectful, goesOut, do("send")), labelled("fetch", "got", agent.Read, goesOut, do("fetch")),
+				labelled("upload", "sent", agent.Effectful, agent.Labels{Private: true, WayOut: true}, do("upload")),
 				labelled("keep", "kept", agent.Idempotent, lasts, do("keep")), labelled("tell", "told", agent.Effectful, agent.Labels{WayOut: true, ToPerson: true}, do("tell")))
-			w.Config.Approve = map[string]agent.Policy{"send": agent.PolicyNo, "keep": agent.PolicyNo}
+			w.Config.Approve = map[string]agent.Policy{"send": agent.PolicyNo, "keep": agent.PolicyNo, "upload": agent.PolicyNo}
 			w.Restart()
 			w.Say("go")
 			w.Rest()
@@ -177,7 +180,7 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 				t.Errorf("asked about %q, want %q", got, c.asked)
 			}
 			last := c.calls[len(c.calls)-1]
-			if want := map[bool]int{true: 1}[slices.Contains([]string{"send", "keep", "tell", "fetch"}, last)]; d.count(last) != want {
+			if want := map[bool]int{true: 1}[slices.Contains([]string{"send", "keep", "tell", "fetch", "upload"}, last)]; d.count(last) != want {
 				t.Errorf("%s ran %d times", last, d.count(last))
 			}
 		})

@@ -180,7 +180,7 @@ func (a *actor) readyCall(c *call) (*work, error) {
 	if a.digest(c.tool, w.in) != c.card.Digest {
 		return nil, errors.New("not run: what this call depends on has changed since it was approved; look again and ask anew")
 	}
-	return w, nil
+	return w, a.stillMay(c.card, c.tool, w.in)
 }
 
 // runAll runs calls side by side and returns when each has ended, passing their progress on.

@@ -20,8 +20,11 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 		slash := h.slash(e.Address)
 		elsewhere := 0 // cards that are not shown, since others read along
 		err := agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+			may, err := h.agent.MayDecide(tx, w, e.From.ID)
 			switch {
-			case w.Person != e.From.ID && !h.agent.MayDecide(w, e.From.ID):
+			case err != nil:
+				return err
+			case w.Person != e.From.ID && !may:
 			case w.Conversation != e.Address && !agent.Direct(e.Address):
 				elsewhere++
 			default:

@@ -169,10 +169,11 @@ func (h *Hub) status(ctx context.Context, e Event, _ string) (Admission, error) 
 		}
 		waiting := 0
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, e.From.ID) && !w.Reply.IsContinuation() {
+			may, err := h.agent.MayDecide(tx, w, e.From.ID)
+			if may && !w.Reply.IsContinuation() {
 				waiting++
 			}
-			return nil
+			return err
 		})
 		going := "Nothing is being done here."
 		if turn != "" {

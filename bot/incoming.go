@@ -136,6 +136,19 @@ func (h *Hub) lets(ctx context.Context, id agent.PersonID, standing Standing) (b
 	return false, why
 }
 
+// LetsIn reports whether a person is served, as far as that can be told without a word of theirs: one whom a pattern lets in may have
+// become a guest since. Where it cannot be told, they are not.
+func (h *Hub) LetsIn(id agent.PersonID) bool {
+	if served, _ := h.allowed(id, Member); served {
+		return true
+	}
+	granted, err := h.granted(context.Background(), id)
+	if err != nil {
+		h.Log.Error("cannot look whether somebody is let in", "person", id, "error", err)
+	}
+	return granted
+}
+
 // allowed reports whether the config lets a person in. The error is that of one of whom it cannot be told.
 func (h *Hub) allowed(id agent.PersonID, standing Standing) (bool, error) {
 	byName, byPattern := id.Local(), false

@@ -70,10 +70,11 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 			return err
 		}
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if h.agent.MayDecide(w, of.ID) && !w.Reply.IsContinuation() {
+			may, err := h.agent.MayDecide(tx, w, of.ID)
+			if may && !w.Reply.IsContinuation() {
 				o.Cards = append(o.Cards, w.Reply)
 			}
-			return nil
+			return err
 		})
 		if err != nil {
 			return err

@@ -150,14 +150,15 @@ func isCard(tx memory.Tx, id string) (bool, error) {
 func (h *Hub) decidable(tx memory.Tx, person agent.PersonID) (cards []string, err error) {
 	var offers []string
 	err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
+		may, err := h.agent.MayDecide(tx, w, person)
 		switch {
-		case !h.agent.MayDecide(w, person):
+		case err != nil || !may:
 		case w.Reply.IsContinuation():
 			offers = append(offers, w.Reply.ID)
 		default:
 			cards = append(cards, w.Reply.ID)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err

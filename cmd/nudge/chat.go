@@ -204,10 +204,11 @@ func (p *program) waiting(ctx context.Context, person agent.PersonID) ([]agent.R
 			return err
 		}
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
-			if p.agent.MayDecide(w, person) && !unsaid[w.Reply.ID] {
+			may, err := p.agent.MayDecide(tx, w, person)
+			if may && !unsaid[w.Reply.ID] {
 				cards = append(cards, bot.Hide(w.Reply, p.secrets))
 			}
-			return nil
+			return err
 		})
 		if err != nil {
 			return err

@@ -140,7 +140,7 @@ func (p *program) newAgent() (*agent.Agent, error) {
 	c := p.config
 	return agent.New(agent.Config{
 		Store: p.store, Model: p.parts.model, Spec: modelSpec(c.Model), Counter: counter(c.Model), Fallbacks: p.parts.fallbacks, Limits: limits(c.Limits),
-		Tools: tools, Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve), Hooks: c.HookCommands(p.dataDir), Owners: people(c.Access.Owners),
+		Tools: tools, Only: c.Tools.Only, Deny: c.Tools.Deny, Approve: policies(c.Tools.Approve), Hooks: c.HookCommands(p.dataDir), Owners: people(c.Access.Owners), Serves: p.hub.LetsIn,
 		Unasked: p.voice.Late, Outgoing: p.hub.Outgoing, Live: p.hub.Live, Fetch: p.hub.Fetch, Recall: p.notes().Ride, Rescheduled: p.rescheduled, Settled: p.settled,
 		Secrets: p.secrets, Log: p.log,
 	})
