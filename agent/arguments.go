@@ -32,15 +32,18 @@ const (
 // whole is removed; an object inside up to two strings is taken out, and so is a value inside a string where the
 // schema allows no string; an integer such as 3.0 is written 3. All else is an error, one sentence for the model
 // that names every fault: two values, a property given twice, a property that is not known. What is one object and does not
-// fit is an [*UnfitError].
+// fit is an [*UnfitError]. What would take more than a second or so to check is an error as well, and is not looked into.
 func (s *Schema) Check(arguments string) (json.RawMessage, error) {
 	object, err := readObject(arguments)
 	if err != nil {
 		return nil, fmt.Errorf("the arguments are not one JSON object: %w", err)
 	}
-	fitted := s.fit(object, []*jsonschema.Schema{s.top})
-	if nesting(fitted) > maxNesting {
-		return nil, fmt.Errorf("the arguments are not one JSON object: %w", errNesting)
+	fitted, err := s.fitted(object)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.affords(fitted); err != nil {
+		return nil, err
 	}
 	err = guard(func() error { return s.top.Validate(fitted) })
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {

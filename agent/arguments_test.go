@@ -155,15 +155,15 @@ func TestSchemasThatAreNone(t *testing.T) {
 	}
 }
 
-func TestSchemasThatReferToThemselvesAreCheap(t *testing.T) {
+// A schema that applies itself to the same value, and so never ends, is none.
+func TestSchemasThatReferToThemselvesInPlace(t *testing.T) {
 	for _, text := range []string{
 		`{"$ref":"#"}`,
 		`{"anyOf":[{"$ref":"#"},{"$ref":"#"},{"$ref":"#"}]}`,
 		`{"allOf":[{"$ref":"#"}],"properties":{"a":{"$ref":"#"}}}`,
 	} {
-		schema := compiled(t, text)
-		if _, err := schema.Check(`{"a":{"a":"1"}}`); err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", text, err)
+		if _, err := CompileSchema(json.RawMessage(text)); err == nil || !strings.Contains(err.Error(), "without end") {
+			t.Errorf("CompileSchema(%s): %v", text, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -63,28 +64,47 @@ func integer(number json.Number) (*big.Int, bool) {
 	return exact.Num(), true
 }
 
+// fitter fits arguments to a schema, as far as the effort for it goes.
+type fitter struct {
+	*Schema
+	left int // of the effort
+}
+
+// fitted is an object with all in it that can be read in one way only.
+func (s *Schema) fitted(object map[string]any) (any, error) {
+	f := fitter{s, maxEffort + effortOfBulk*placed(object).bulk}
+	value := f.fit(object, []*jsonschema.Schema{s.top})
+	switch {
+	case f.left < 0:
+		return nil, errEffort
+	case nesting(value) > maxNesting:
+		return nil, fmt.Errorf("the arguments are not one JSON object: %w", errNesting)
+	}
+	return value, nil
+}
+
 // fit unwraps the strings and rewrites the integers in value for which the schemas, all of which apply to it,
 // leave no other reading. It changes objects and arrays in place.
-func (s *Schema) fit(value any, schemas []*jsonschema.Schema) any {
-	if len(schemas) == 0 {
+func (f *fitter) fit(value any, schemas []*jsonschema.Schema) any {
+	if len(schemas) == 0 || f.left < 0 {
 		return value
 	}
 	wanted := kinds(anyKind)
 	for _, schema := range schemas {
-		wanted &= s.fitting(schema)
+		wanted &= f.fitting(schema)
 	}
 	value = unwrap(value, wanted)
-	schemas = s.applying(schemas, kindOf(value))
+	schemas = f.applying(schemas, kindOf(value))
 	switch value := value.(type) {
 	case json.Number:
 		return plain(value, wanted)
 	case map[string]any:
 		for name, member := range value {
-			value[name] = s.fit(member, ofMember(schemas, name))
+			value[name] = f.fit(member, f.ofMember(schemas, name))
 		}
 	case []any:
 		for i, item := range value {
-			value[i] = s.fit(item, ofItem(schemas, i))
+			value[i] = f.fit(item, ofItem(schemas, i))
 		}
 	}
 	return value
@@ -127,7 +147,7 @@ func plain(number json.Number, wanted kinds) json.Number {
 
 // applying adds to the schemas those that a value of this kind must fit as well: what they refer to, and an
 // alternative that is the only one for the kind.
-func (s *Schema) applying(schemas []*jsonschema.Schema, one kinds) []*jsonschema.Schema {
+func (f *fitter) applying(schemas []*jsonschema.Schema, one kinds) []*jsonschema.Schema {
 	var found []*jsonschema.Schema
 	seen := map[*jsonschema.Schema]bool{}
 	add := func(part *jsonschema.Schema) {
@@ -139,13 +159,14 @@ func (s *Schema) applying(schemas []*jsonschema.Schema, one kinds) []*jsonschema
 	for _, schema := range schemas {
 		add(schema)
 	}
-	for i := 0; i < len(found); i++ {
+	for i := 0; i < len(found) && f.left >= 0; i++ {
 		part := found[i]
+		f.left -= 1 + len(part.AllOf) + len(part.AnyOf) + len(part.OneOf)
 		for _, also := range requiredParts(part) {
 			add(also)
 		}
 		for _, alternatives := range [][]*jsonschema.Schema{part.AnyOf, part.OneOf} {
-			possible := slices.DeleteFunc(slices.Clone(alternatives), func(a *jsonschema.Schema) bool { return s.fitting(a)&one == 0 })
+			possible := slices.DeleteFunc(slices.Clone(alternatives), func(a *jsonschema.Schema) bool { return f.fitting(a)&one == 0 })
 			if len(possible) == 1 {
 				add(possible[0])
 			}
@@ -155,7 +176,7 @@ func (s *Schema) applying(schemas []*jsonschema.Schema, one kinds) []*jsonschema
 }
 
 // ofMember lists the schemas that apply to an object's property.
-func ofMember(schemas []*jsonschema.Schema, name string) []*jsonschema.Schema {
+func (f *fitter) ofMember(schemas []*jsonschema.Schema, name string) []*jsonschema.Schema {
 	var found []*jsonschema.Schema
 	for _, schema := range schemas {
 		known := false
@@ -163,7 +184,7 @@ func ofMember(schemas []*jsonschema.Schema, name string) []*jsonschema.Schema {
 			found, known = append(found, property), true
 		}
 		for pattern, property := range schema.PatternProperties {
-			if pattern.MatchString(name) {
+			if f.left -= 1 + matching(pattern, name); f.left >= 0 && pattern.MatchString(name) {
 				found, known = append(found, property), true
 			}
 		}

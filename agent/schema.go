@@ -17,11 +17,13 @@ type Schema struct {
 	top        *jsonschema.Schema
 	byLocation map[string]*jsonschema.Schema
 	kinds      map[*jsonschema.Schema]kinds // what a value that fits can be, at most
+	weights    map[*jsonschema.Schema]int   // what a part takes to be looked at; see effort
 }
 
 // CompileSchema compiles a JSON Schema, which must be an object of at most 1 MiB and 100 levels. Drafts 4 to
 // 2020-12 are known, the last is the default, and formats are checked. A reference to anything outside the schema
-// is an error: nothing is ever opened or fetched.
+// is an error: nothing is ever opened or fetched. So is a schema against which nothing could be checked in good time, or of
+// whose references only the check could tell where they lead.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > maxArguments {
 		return nil, fmt.Errorf("compile the schema: it has %d bytes, at most %d are allowed", len(raw), maxArguments)
@@ -33,11 +35,12 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	if _, ok := document.(map[string]any); !ok {
 		return nil, errors.New("compile the schema: it is not a JSON object")
 	}
-	schema := &Schema{byLocation: map[string]*jsonschema.Schema{}, kinds: map[*jsonschema.Schema]kinds{}}
+	schema := &Schema{byLocation: map[string]*jsonschema.Schema{}, kinds: map[*jsonschema.Schema]kinds{}, weights: map[*jsonschema.Schema]int{}}
 	err = guard(func() error {
 		compiler := jsonschema.NewCompiler()
 		compiler.UseLoader(noLoader{})
 		compiler.AssertFormat()
+		compiler.UseRegexpEngine(patterns())
 		if err := compiler.AddResource(schemaURL, document); err != nil {
 			return err
 		}
@@ -54,6 +57,9 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 		return nil, fmt.Errorf("compile the schema: %w", err)
 	}
 	schema.index(schema.top)
+	if err := schema.bound(document); err != nil {
+		return nil, fmt.Errorf("compile the schema: %w", err)
+	}
 	return schema, nil
 }
 
@@ -81,6 +87,7 @@ func (s *Schema) index(part *jsonschema.Schema) {
 		return
 	}
 	s.byLocation[part.Location] = part
+	s.weights[part] = weightOf(part)
 	s.kindsOf(part)
 	for _, below := range subschemas(part) {
 		s.index(below)
@@ -136,28 +143,15 @@ func requiredParts(part *jsonschema.Schema) []*jsonschema.Schema {
 
 // subschemas lists the schemas directly below one.
 func subschemas(part *jsonschema.Schema) []*jsonschema.Schema {
-	below := []*jsonschema.Schema{
-		part.Ref, part.RecursiveRef, part.Not, part.If, part.Then, part.Else, part.PropertyNames,
-		part.UnevaluatedProperties, part.Contains, part.Items2020, part.UnevaluatedItems, part.ContentSchema,
-	}
-	below = slices.Concat(below, part.AllOf, part.AnyOf, part.OneOf, part.PrefixItems)
+	below := append(inPlace(part), part.PropertyNames, part.UnevaluatedProperties, part.Contains, part.Items2020, part.UnevaluatedItems, part.ContentSchema)
+	below = append(below, part.PrefixItems...)
 	for _, property := range part.Properties {
 		below = append(below, property)
 	}
 	for _, property := range part.PatternProperties {
 		below = append(below, property)
 	}
-	for _, schema := range part.DependentSchemas {
-		below = append(below, schema)
-	}
-	if part.DynamicRef != nil {
-		below = append(below, part.DynamicRef.Ref)
-	}
-	loose := []any{part.AdditionalProperties, part.Items, part.AdditionalItems}
-	for _, dependency := range part.Dependencies {
-		loose = append(loose, dependency)
-	}
-	for _, one := range loose {
+	for _, one := range []any{part.AdditionalProperties, part.Items, part.AdditionalItems} {
 		switch one := one.(type) {
 		case *jsonschema.Schema:
 			below = append(below, one)
@@ -166,4 +160,22 @@ func subschemas(part *jsonschema.Schema) []*jsonschema.Schema {
 		}
 	}
 	return below
+}
+
+// inPlace lists the schemas that one applies to the value that it is applied to itself, or may. Some are nil.
+func inPlace(part *jsonschema.Schema) []*jsonschema.Schema {
+	same := []*jsonschema.Schema{part.Ref, part.RecursiveRef, part.Not, part.If, part.Then, part.Else}
+	same = slices.Concat(same, part.AllOf, part.AnyOf, part.OneOf)
+	for _, schema := range part.DependentSchemas {
+		same = append(same, schema)
+	}
+	for _, dependency := range part.Dependencies {
+		if schema, ok := dependency.(*jsonschema.Schema); ok {
+			same = append(same, schema)
+		}
+	}
+	if part.DynamicRef != nil {
+		same = append(same, part.DynamicRef.Ref)
+	}
+	return same
 }
