@@ -100,6 +100,9 @@ func (a *actor) offersRule(k *cardEntry, tool *Tool, in Invocation) {
 	if k.Policy != PolicyAsk || tool.EachTime || k.Question || k.Parked || k.Unknown || k.Why != "" || !a.state.turn.ruled() || len(k.Arguments) > MaxRule {
 		return
 	}
+	if tool.Once != nil && tool.Once(in) {
+		return
+	}
 	k.Rule, k.Until = a.lasting(tool, in), now().Add(RuleTime)
 	open, frame := a.openings(tool, in)
 	if k.Open = readable(open); len(k.Open) > 0 {

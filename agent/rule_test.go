@@ -182,6 +182,24 @@ func TestAskedEachTime(t *testing.T) {
 	}
 }
 
+// TestApprovedOnce asks about calls of which the tool says that they can be approved once only; about others a rule is offered.
+func TestApprovedOnce(t *testing.T) {
+	d := &deeds{}
+	tool := d.tool("delete", agent.Effectful, agent.PolicyAsk)
+	tool.Once = func(in agent.Invocation) bool { return strings.Contains(string(in.Arguments), "large") }
+	w, _ := fresh(t, asked, tool)
+	allowed(t, w, `delete {"x":"a"}`)
+	w.Say(`delete {"x":"large"}`)
+	cards := agenttest.Only(w.Rest(), agent.Approval)
+	if len(cards) != 1 || cards[0].Always != nil {
+		t.Fatalf("the cards are %+v", cards)
+	}
+	w.Decide(cards[0].ID, agent.Always, "")
+	if said := w.Rest(); len(agenttest.Only(said, agent.Fault)) != 1 || d.count("delete") != 1 {
+		t.Errorf("decided always, it ran %d times and says %s", d.count("delete"), agenttest.Lines(said))
+	}
+}
+
 // TestRulesAreNotOffered shows the cards about which nobody may decide always, however they ask for it.
 func TestRulesAreNotOffered(t *testing.T) {
 	d := &deeds{}

@@ -88,6 +88,9 @@ type Tool struct {
 	// they have, whose present value is one of them, and on whose value nothing hangs for which Digest stands. depends is like
 	// Digest's text, and the same for calls that differ in nothing but the values of such arguments.
 	Open func(in Invocation) (open []Opening, depends string)
+	// Once, if set, says that a call can be approved once and not always: Digest cannot stand for all that it depends on. Card
+	// says why.
+	Once func(in Invocation) bool
 }
 
 // Invocation is one call as a tool gets it.

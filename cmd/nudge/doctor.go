@@ -76,6 +76,7 @@ func (a *app) examine(ctx context.Context, c config.Config, dir string, quick bo
 	findings = append(findings, storeFindings(ctx, c, dir)...)
 	findings = append(findings, clockFindings(c)...)
 	findings = append(findings, programFindings(c)...)
+	findings = append(findings, wideFindings(c)...)
 	findings = append(findings, triangleFinding(c, dir))
 	if len(c.MCP) > 0 && !quick {
 		findings = append(findings, a.mcpFindings(ctx, c, dir)...)
@@ -359,6 +360,17 @@ func programFindings(c config.Config) []finding {
 		return []finding{{"command", fine, fmt.Sprintf("%d in the config", len(c.Commands))}}
 	}
 	return missing
+}
+
+// wideFindings notes which commands could be given paths that lead out of the workspace.
+func wideFindings(c config.Config) (findings []finding) {
+	for _, preset := range c.Presets() {
+		for _, name := range preset.Wide() {
+			findings = append(findings, finding{"command", noted, fmt.Sprintf("command %q: the pattern of %q allows / and .. together, so that a value can name files outside the workspace: "+
+				"narrow it, or set box = true", preset.Name, name)})
+		}
+	}
+	return findings
 }
 
 // modelFinding asks the model for a word.

@@ -143,6 +143,7 @@ type simulated struct {
 	people map[string]agent.Person
 	spoke  map[string]time.Time // by person
 	env    condition.Env
+	checks checks
 }
 
 // read gives the heartbeats that are to be played, and what must be known of their people.
@@ -216,8 +217,8 @@ func (w *simulated) prepare() error {
 	if err != nil {
 		return err
 	}
-	allowed, err := newChecks(w.config)
-	w.env = allowed.within(condition.Env{Dir: w.dir, Gauges: gauges}).Once()
+	w.checks, err = newChecks(w.config)
+	w.env = w.checks.within(condition.Env{Dir: w.dir, Gauges: gauges}).Once()
 	return err
 }
 
@@ -232,7 +233,7 @@ func (w *simulated) condition(h schedule.Heartbeat, now func() time.Time) (sched
 		}
 		return h.Since, nil
 	}
-	return conditionOf(h, env, workspaces(w.config, w.dir))
+	return conditionOf(h, env, w.checks, workspaces(w.config, w.dir))
 }
 
 // tellSimulation writes each decision as it is made, and at the end what they come to.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 
 	"nudge/agent"
 	"nudge/agent/tool/command"
@@ -43,7 +44,7 @@ func (p *program) tools() ([]agent.Tool, error) {
 // runCommand is the tool of the programs that the config presets. What one prints may be in any file of the workspace, so that it
 // is outside text where one of them is, and so is what it may have copied of such a file.
 func (p *program) runCommand(files workspace.Config) (agent.Tool, error) {
-	run, err := command.New(p.config.Presets(), files.Dirs.Path, files.Copied)
+	run, err := command.New(p.config.Presets(), files.Dirs.Path, files.Copied, closed(p.dataDir, files.Dirs)...)
 	if err != nil {
 		return agent.Tool{}, inFile(p.config, err)
 	}
@@ -97,4 +98,19 @@ func (p *program) dirs() workspace.Dirs { return workspaces(p.config, p.dataDir)
 
 func workspaces(c config.Config, dataDir string) workspace.Dirs {
 	return workspace.Dirs{Dir: c.WorkspaceDir(dataDir), Shared: c.Workspace.Scope == "shared"}
+}
+
+// closed are the folders into which no value of a command's leads, but for its person's own workspace: Nudge's data, and where
+// people have workspaces of their own.
+func closed(dataDir string, dirs workspace.Dirs) (folders []string) {
+	folders = append(folders, dataDir)
+	if !dirs.Shared {
+		folders = append(folders, dirs.Dir)
+	}
+	for i, folder := range folders {
+		if absolute, err := filepath.Abs(folder); err == nil {
+			folders[i] = absolute
+		}
+	}
+	return folders
 }

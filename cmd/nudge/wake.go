@@ -29,18 +29,19 @@ func (p *program) heartbeats(person agent.PersonID) ([]schedule.Heartbeat, error
 
 // condition builds the check of a heartbeat.
 func (p *program) condition(h schedule.Heartbeat) (schedule.Condition, error) {
-	return conditionOf(h, p.checks.within(condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}), p.dirs())
+	return conditionOf(h, p.checks.within(condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}), p.checks, p.dirs())
 }
 
 // conditionOf builds the check of a heartbeat in an environment of the operator's. One that was made in a conversation sees
 // only its person's workspace, in which prepared commands run as well, and the public internet.
-func conditionOf(h schedule.Heartbeat, env condition.Env, dirs workspace.Dirs) (schedule.Condition, error) {
+func conditionOf(h schedule.Heartbeat, env condition.Env, allowed checks, dirs workspace.Dirs) (schedule.Condition, error) {
 	env.Zone = h.Zone
 	if h.By != "" {
 		folder, err := dirs.Path(agent.PersonID(h.By))
 		if err != nil {
 			return nil, err
 		}
+		env.Preset = allowed.commands.In(folder, closed(env.Dir, dirs)...)
 		env.Dir, env.Confined = folder, true
 	}
 	return condition.New(h.Condition, env)

@@ -51,6 +51,16 @@ func (c Checks) Find(name string, values map[string]string) (argv []string, limi
 	return argv, p.Timeout, err
 }
 
+// In is Find for programs that run in a folder, with values that lead from there into none of the closed folders; see [New].
+func (c Checks) In(dir string, closed ...string) func(name string, values map[string]string) (argv []string, limit time.Duration, err error) {
+	return func(name string, values map[string]string) (argv []string, limit time.Duration, err error) {
+		if argv, limit, err = c.Find(name, values); err == nil {
+			err = c.presets[name].stays(argv, values, dir, closed)
+		}
+		return argv, limit, err
+	}
+}
+
 // Policy says who must agree before the command of that name runs; agent.PolicyOwner for one that is not known.
 func (c Checks) Policy(name string) agent.Policy {
 	if p, known := c.presets[name]; known {

@@ -26,10 +26,11 @@ func (r runner) open(in agent.Invocation) (open []agent.Opening, depends string)
 	if json.Unmarshal(in.Arguments, &given) != nil {
 		return nil, ""
 	}
-	prints, err := r.prints(in, p, argv)
-	if err != nil {
+	seen, err := r.look(in, p, argv)
+	if err != nil || seen.large != "" {
 		return nil, ""
 	}
+	prints := seen.prints
 	closed := p.closed(prints)
 	for _, name := range slices.Sorted(maps.Keys(p.Parameters)) {
 		_, isGiven := given[name]

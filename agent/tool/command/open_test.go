@@ -225,6 +225,9 @@ func slowlyWithin(p Parameter, value string) bool {
 	if pattern == "" {
 		pattern = DefaultPattern
 	}
+	if p.Pattern == "" && strings.Contains(value, "..") {
+		return false
+	}
 	re := regexp.MustCompile(pattern)
 	re.Longest()
 	at := re.FindStringIndex(value)
@@ -242,7 +245,7 @@ type slowRule struct {
 }
 
 // slowlyNamed says what an argument of a program names in a folder: as it stands, from within a word of it to a value's end, the word's or its
-// own, and each of these behind its first "=". Values stand between NULs.
+// own, and in each of these whatever stands behind or between signs that stand around paths. Values stand between NULs.
 func slowlyNamed(dir, marked string) string {
 	texts := []string{strings.ReplaceAll(marked, "\x00", "")}
 	for pieces := strings.Split(marked, "\x00"); len(pieces) > 2; pieces = pieces[2:] {
@@ -259,9 +262,13 @@ func slowlyNamed(dir, marked string) string {
 	var names []string
 	for _, text := range texts {
 		names = append(names, text)
-		if at := strings.IndexByte(text, '='); at >= 0 {
-			names = append(names, text[at+1:])
+		for i := range len(text) {
+			if !strings.ContainsRune(betweenPaths, rune(text[i])) {
+				continue
+			}
+			names = append(names, text[i+1:])
 		}
+		names = append(names, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) })...)
 	}
 	slices.Sort(names)
 	said := ""
@@ -278,11 +285,17 @@ func slowlyNamed(dir, marked string) string {
 			said += "unknown "
 		case info.IsDir():
 			said += "folder "
+			_ = filepath.WalkDir(at, func(path string, _ os.DirEntry, _ error) error {
+				content, _ := os.ReadFile(path)
+				said += path + " " + string(content) + " "
+				return nil
+			})
 		case info.Mode().IsRegular():
 			content, _ := os.ReadFile(at)
 			said += "file " + string(content) + " "
 		default:
-			said += "other "
+			content, _ := os.ReadFile(at)
+			said += "link " + string(content) + " "
 		}
 	}
 	return said

@@ -24,7 +24,8 @@ import (
 const DefaultTimeout = time.Minute
 
 // DefaultPattern is what a parameter's value must match when the parameter does not say: one line of 1 to 200
-// characters that does not begin with a dash, so that it is no option.
+// characters that does not begin with a dash, so that it is no option. Such a value must also not lead out of the folder in which
+// the program runs: nowhere in it may stand two dots as a folder, nor a path from the top, in front or behind a sign such as = or @.
 const DefaultPattern = `[^-\x00-\x1f][^\x00-\x1f]{0,199}`
 
 // Preset is a command as the operator prepared it.
@@ -213,6 +214,72 @@ func (p prepared) argv(values map[string]string) ([]string, error) {
 // betweenWords are the characters that stand between words where a shell or another program reads a part of run.
 const betweenWords = " \t\n\"'`;|&<>()"
 
+// Wide are the parameters of a preset for which a pattern of the operator's own allows paths that go up from the folder in which
+// the program runs, in order of their names; none where it runs in a box. They are found by trying some such paths.
+func (p Preset) Wide() (names []string) {
+	if p.Box {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Parameters)) {
+		pattern, err := anchored(p.Parameters[name].Pattern)
+		if err != nil || p.Parameters[name].Pattern == "" {
+			continue
+		}
+		begin, _ := regexp.MustCompile(p.Parameters[name].Pattern).LiteralPrefix()
+		ups := []string{"../a", "../../a", "../a/b", "/../a", "a/../b", "a/../../b", "../a1", "../A"}
+		if slices.ContainsFunc(ups, func(up string) bool {
+			return slices.ContainsFunc([]string{"", ".txt", ".md", ".sh", ".log", ".json", ".csv"}, func(end string) bool { return pattern.MatchString(begin + up + end) })
+		}) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// texts are those in a part of a call's argv that may each name something, the part itself first.
+func (p prepared) texts(i int, part string, values map[string]string) (texts []string) {
+	seen := map[string]bool{}
+	for _, text := range append([]string{part}, p.inside(p.Run[i], values)...) {
+		for _, piece := range pieces(text) {
+			if !seen[piece] {
+				seen[piece] = true
+				texts = append(texts, piece)
+			}
+		}
+	}
+	return texts
+}
+
+// stays says in one sentence that a value that was given leads into one of some folders, from the one in which the program runs.
+// What of them lies in that one, or below the folder that the operator wrote in front of the value, is no fault.
+func (p prepared) stays(argv []string, values map[string]string, dir string, closed []string) error {
+	if p.Box || len(closed) == 0 {
+		return nil
+	}
+	ground, err := openGround(dir)
+	if err != nil {
+		return errors.New("the workspace cannot be opened")
+	}
+	defer ground.close()
+	for i, part := range p.Run {
+		at := placeholder.FindStringIndex(part)
+		if at == nil {
+			continue
+		}
+		own := []string{ground.dir}
+		if slash := strings.LastIndex(part[:at[0]], "/"); slash >= 0 {
+			front := part[:slash+1]
+			own = append(own, ground.resolve(front[strings.LastIndexAny(front, betweenPaths)+1:]))
+		}
+		for _, text := range p.texts(i, argv[i], values) {
+			if ground.trespasses(text, own, closed) {
+				return fmt.Errorf("the command %q cannot run: a value leads to files that are not in the person's workspace but Nudge's own or another person's", p.Name)
+			}
+		}
+	}
+	return nil
+}
+
 // inside are the texts within a filled part of run that may name something though the part as a whole does not: from each value
 // on, or from within the word in front of it, to the value's end, the word's or the part's. So notes.md is found in -fnotes.md, in
 // @notes.md and in "cat notes.md | wc".
@@ -246,6 +313,9 @@ func (p prepared) takes(name, value string) bool {
 	if choices := p.Parameters[name].Choices; choices != nil {
 		return slices.Contains(choices, value)
 	}
+	if p.Parameters[name].Pattern == "" && leadsOut(value) {
+		return false
+	}
 	return !strings.ContainsRune(value, 0) && p.patterns[name].MatchString(value)
 }
 
@@ -257,7 +327,7 @@ func (p prepared) wants(name string) string {
 	case parameter.Pattern != "":
 		return "match " + parameter.Pattern
 	}
-	return "match " + DefaultPattern + " (one line, at most 200 characters, no dash in front)"
+	return "match " + DefaultPattern + " (one line, at most 200 characters, no dash in front, no .. and no path from the top)"
 }
 
 // listed writes choices so that each can be told from the next.

@@ -2,14 +2,12 @@ package command
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +31,7 @@ type runner struct {
 	presets map[string]prepared
 	dir     func(agent.PersonID) (string, error)
 	copied  func(in agent.Invocation, names []string) func(memory.Tx) error
+	closed  []string
 }
 
 // New makes the tool run_command for the presets. A program runs in the folder that dir gives for the turn's
@@ -40,11 +39,14 @@ type runner struct {
 //
 // copied, if not nil, is asked when a program has run that may change something: it is given the paths that its arguments name,
 // as far as they lie in that folder, and gives what is to be kept of that with the result, or nil.
-func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func(in agent.Invocation, names []string) func(memory.Tx) error) (agent.Tool, error) {
+//
+// closed are folders, such as that of Nudge's data, into which no value leads that a call gives, but for what of them is the
+// person's own: such a call is refused, unless its program runs in a box.
+func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func(in agent.Invocation, names []string) func(memory.Tx) error, closed ...string) (agent.Tool, error) {
 	if len(presets) == 0 {
 		return agent.Tool{}, errors.New("make the tool run_command: there are no commands")
 	}
-	r := runner{presets: map[string]prepared{}, dir: dir, copied: copied}
+	r := runner{presets: map[string]prepared{}, dir: dir, copied: copied, closed: closed}
 	var longest time.Duration
 	for _, preset := range presets {
 		p, err := prepare(preset)
@@ -75,8 +77,10 @@ func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func
 		Judge:    r.judge,
 		EffectOf: r.effect,
 		LabelsOf: r.labels,
+		Card:     r.card,
 		Digest:   r.digest,
 		Open:     r.open,
+		Once:     func(in agent.Invocation) bool { return r.large(in) != "" },
 	}, nil
 }
 
@@ -168,8 +172,25 @@ func (r runner) read(in agent.Invocation) (prepared, []string, error) {
 }
 
 func (r runner) judge(in agent.Invocation) (agent.Policy, string, error) {
-	p, _, err := r.read(in)
-	return p.Policy, toolName, err
+	p, argv, err := r.read(in)
+	if err != nil {
+		return "", "", err
+	}
+	if dir, err := r.dir(in.Person.ID); err == nil { // without one it does not run
+		if err := r.stays(in, p, argv, dir); err != nil {
+			return "", "", err
+		}
+	}
+	return p.Policy, toolName, nil
+}
+
+// stays says why a call's values lead where they may not.
+func (r runner) stays(in agent.Invocation, p prepared, argv []string, dir string) error {
+	var values map[string]string
+	if err := in.Decode(&values); err != nil {
+		return err
+	}
+	return p.stays(argv, values, dir, r.closed)
 }
 
 // effect is the strictest for a call that will be refused.
@@ -198,64 +219,71 @@ func (r runner) digest(in agent.Invocation) string {
 	if err != nil {
 		return "none"
 	}
-	prints, err := r.prints(in, p, argv)
+	seen, err := r.look(in, p, argv)
 	if err != nil {
-		return "unknown:" + rand.Text()
+		return unknown()
 	}
-	return strings.Join(append([]string{p.digest}, slices.Concat(prints...)...), " ")
+	return fmt.Sprintf("%s sha256:%x", p.digest, sha256.Sum256([]byte(strings.Join(slices.Concat(seen.prints...), " "))))
 }
 
-// prints are the fingerprints of what each part of a call's argv names in its person's workspace. What a value names there though
-// its part as a whole does not is among them only where there is something: mostly there is not.
-func (r runner) prints(in agent.Invocation, p prepared, argv []string) ([][]string, error) {
+// sight is what the parts of a call's argv name in its person's workspace.
+type sight struct {
+	prints [][]string // by part, what lies there
+	names  []string   // where, within the workspace
+	large  string     // a folder of which not all could be looked at; "" for none
+}
+
+// look finds what each part of a call's argv names in its person's workspace, by whatever path. What a text within a part names
+// is told only where there is something: mostly there is not.
+func (r runner) look(in agent.Invocation, p prepared, argv []string) (seen sight, err error) {
 	var values map[string]string
 	if err := in.Decode(&values); err != nil {
-		return nil, err
+		return sight{}, err
 	}
 	dir, err := r.dir(in.Person.ID)
 	if err != nil {
-		return nil, err
+		return sight{}, err
 	}
-	root, err := os.OpenRoot(dir)
+	ground, err := openGround(dir)
 	if err != nil {
-		return nil, err
+		return sight{}, err
 	}
-	defer root.Close()
-	prints := make([][]string, len(argv))
+	defer ground.close()
+	named := map[string]bool{}
+	seen.prints = make([][]string, len(argv))
 	for i, part := range argv {
-		names := named(part)
-		for _, name := range names {
-			prints[i] = append(prints[i], fingerprint(root, name))
-		}
-		for _, name := range named(p.inside(p.Run[i], values)...) {
-			if print := fingerprint(root, name); print != workspace.Absent && !slices.Contains(names, name) {
-				prints[i], names = append(prints[i], name+":"+print), append(names, name)
+		for j, text := range p.texts(i, part, values) {
+			print := ground.print(text)
+			for _, name := range ground.named(text) {
+				named[name] = true
+			}
+			if j == 0 { // the part as a whole
+				seen.prints[i] = append(seen.prints[i], print)
+			} else if print != workspace.Absent {
+				seen.prints[i] = append(seen.prints[i], text+":"+print)
 			}
 		}
 	}
-	return prints, nil
+	seen.names, seen.large = slices.Sorted(maps.Keys(named)), ground.large
+	return seen, nil
 }
 
-// fingerprint is [workspace.Fingerprint], and for what cannot be read another one each time.
-func fingerprint(root *os.Root, name string) string {
-	print, err := workspace.Fingerprint(root, name)
+// large is a folder that a call names and of which not all could be looked at; "" for none.
+func (r runner) large(in agent.Invocation) string {
+	p, argv, err := r.read(in)
 	if err != nil {
-		return "unknown:" + rand.Text()
+		return ""
 	}
-	return print
+	seen, _ := r.look(in, p, argv)
+	return seen.large
 }
 
-// named are the paths within a folder that parts of an argv name, or may name.
-func named(argv ...string) (names []string) {
-	for _, part := range argv {
-		_, value, _ := strings.Cut(part, "=") // as in --file=notes.md
-		for _, name := range []string{part, value} {
-			if filepath.IsLocal(name) {
-				names = append(names, filepath.ToSlash(filepath.Clean(name)))
-			}
-		}
+// card says what is to be known of a call besides its arguments.
+func (r runner) card(in agent.Invocation) string {
+	if large := r.large(in); large != "" {
+		return fmt.Sprintf("More lies in the folder %s of the workspace, or behind links in it, than I can look at, so this can be approved once and not always.", strconv.Quote(large))
 	}
-	return names
+	return ""
 }
 
 // maxOutput is how many bytes of what a command writes are kept, which is as much as the agent saves of one result with
@@ -271,7 +299,17 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err != nil {
 		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
 	}
-	names := named(argv...)
+	if err := r.stays(in, p, argv, dir); err != nil {
+		return agent.Result{}, err
+	}
+	var names []string
+	if r.copied != nil && p.Effect != agent.Read {
+		seen, err := r.look(in, p, argv)
+		if err != nil {
+			return agent.Result{}, errors.New("the workspace cannot be opened")
+		}
+		names = seen.names
+	}
 	if p.Box {
 		if argv, err = boxed(argv, dir); err != nil {
 			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)

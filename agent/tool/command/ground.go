@@ -1,0 +1,335 @@
+package command
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"nudge/agent/tool/workspace"
+)
+
+// Bounds of what is looked at of the folders that one call names. Beyond them, sizes and times of change stand for contents, and
+// no rule can be about the call.
+const (
+	maxEntries = 2000     // files, links and folders
+	maxContent = 64 << 20 // bytes
+	maxListed  = 50_000   // entries of which as much as a time is looked at
+)
+
+const (
+	maxLinks = 40 // that are followed on one path, as systems do
+	maxPath  = 4096
+)
+
+// ground is the folder that a program runs in: where paths begin that its arguments name, and what lies at them. A program follows
+// links and goes up, so a path counts by where it leads and not by how it is written. It is for one look, and not concurrent.
+type ground struct {
+	dir     string // absolute, without links
+	root    *os.Root
+	prints  map[string]string // by path, what lies there
+	entries int               // left of the bounds
+	content int64
+	large   string // a folder in which more lies than the bounds allow; "" for none
+}
+
+func openGround(dir string) (*ground, error) {
+	if dir == "" {
+		return nil, errors.New("the folder is not known")
+	}
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, err
+	}
+	return &ground{dir: real, root: root, prints: map[string]string{}, entries: maxEntries, content: maxContent}, nil
+}
+
+func (g *ground) close() { g.root.Close() }
+
+// resolve is where a path leads, through all links, whether something is there or not. Where there are too many links the path is
+// where it got to.
+func (g *ground) resolve(path string) string {
+	at, links := g.dir, 0
+	if filepath.IsAbs(path) {
+		at = "/"
+	}
+	for rest := strings.Split(filepath.ToSlash(path), "/"); len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		next := filepath.Join(at, name) // which goes up for two dots
+		switch {
+		case name == "" || name == ".":
+			continue
+		case next == "/proc/self" || next == "/proc/thread-self": // of the program, not of this process
+			at = "/proc/self"
+			continue
+		case next == "/proc/self/cwd":
+			at = g.dir
+			continue
+		}
+		target, err := os.Readlink(next)
+		if err != nil || links == maxLinks {
+			at = next
+			continue
+		}
+		links++
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(filepath.ToSlash(target), "/"), rest...)
+	}
+	return at
+}
+
+// within is a path below a folder as it is there, "." for the folder itself; both are without links.
+func within(folder, path string) (rel string, ok bool) {
+	rel, err := filepath.Rel(folder, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// named are the paths within the folder to which a text leads, as it is written and as a program reads it that shortens paths.
+func (g *ground) named(text string) (names []string) {
+	for _, path := range g.paths(text) {
+		if name, ok := within(g.dir, g.resolve(path)); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// paths are the ways to read a text as one; none for what can be no path.
+func (g *ground) paths(text string) []string {
+	if text == "" || len(text) > maxPath || strings.ContainsRune(text, 0) {
+		return nil
+	}
+	if short := filepath.Clean(text); short != text {
+		return []string{text, short}
+	}
+	return []string{text}
+}
+
+// print says what lies where a text leads, if that is in the folder, or the way there is: [workspace.Absent] for nothing.
+func (g *ground) print(text string) string {
+	var found []string
+	for _, path := range g.paths(text) {
+		if print := g.printOf(path); print != workspace.Absent && !slices.Contains(found, print) {
+			found = append(found, print)
+		}
+	}
+	if found == nil {
+		return workspace.Absent
+	}
+	return strings.Join(found, "|")
+}
+
+func (g *ground) printOf(path string) string {
+	if known, ok := g.prints[path]; ok {
+		return known
+	}
+	print := g.look(path)
+	g.prints[path] = print
+	return print
+}
+
+func (g *ground) look(path string) string {
+	real := g.resolve(path)
+	plain, local := g.plain(path)
+	name, inside := within(g.dir, real)
+	switch {
+	case inside && name == plain: // no links, and written as it is
+		return g.at(name)
+	case inside:
+		print := g.at(name)
+		if print == workspace.Absent && !g.isLink(plain) {
+			return print
+		}
+		return "to " + name + ": " + print
+	case local: // a link in the folder that leads out of it
+		print := outside(real)
+		if print == "folder" {
+			g.large = plain
+		}
+		return "to " + real + ": " + print
+	}
+	return workspace.Absent
+}
+
+// plain is a path as it is written, within the folder; local says that it is there.
+func (g *ground) plain(path string) (name string, local bool) {
+	if !filepath.IsAbs(path) {
+		path = g.dir + "/" + path
+	}
+	return within(g.dir, filepath.Clean(path))
+}
+
+func (g *ground) isLink(name string) bool {
+	info, err := g.root.Lstat(name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// outside says what lies at a path that a link leads to. A folder there is not looked into.
+func outside(path string) string {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return unreadable // for a program that runs here as well
+	}
+	defer root.Close()
+	return fingerprint(root, filepath.Base(path))
+}
+
+// unreadable stands for what this account may not read, or what is not there.
+const unreadable = "unreadable"
+
+// unknown is another one each time, so that no approval is good for it.
+func unknown() string { return "unknown:" + rand.Text() }
+
+// fingerprint is [workspace.Fingerprint], and for what cannot be read another one each time.
+func fingerprint(root *os.Root, name string) string {
+	print, err := workspace.Fingerprint(root, name)
+	if err != nil {
+		return unknown()
+	}
+	return print
+}
+
+// at says what lies at a path within the folder that has no links in it.
+func (g *ground) at(name string) string {
+	print := fingerprint(g.root, name)
+	if print != "folder" {
+		return print
+	}
+	sum, count := sha256.New(), 0
+	// The error of a walk is one that this function has returned, and it returns none.
+	_ = fs.WalkDir(g.root.FS(), name, func(path string, entry fs.DirEntry, err error) error {
+		if path == name && err == nil {
+			return nil
+		}
+		if count++; count > maxListed {
+			g.large = name
+			return fs.SkipAll
+		}
+		print := unreadable
+		if err == nil {
+			print = g.entry(name, path, entry)
+		} else {
+			g.large = name
+		}
+		fmt.Fprintf(sum, "%d:%s%d:%s", len(path), path, len(print), print)
+		return nil
+	})
+	return fmt.Sprintf("folder:%x", sum.Sum(nil))
+}
+
+// entry says what one thing in a folder is.
+func (g *ground) entry(folder, path string, entry fs.DirEntry) string {
+	info, err := entry.Info()
+	if err != nil {
+		return unreadable
+	}
+	if g.entries--; g.entries < 0 {
+		g.large = folder
+	}
+	switch {
+	case info.IsDir():
+		return "folder"
+	case info.Mode()&fs.ModeSymlink != 0:
+		return g.linked(folder, path)
+	case !info.Mode().IsRegular():
+		return info.Mode().Type().String()
+	}
+	if g.content -= info.Size(); g.content >= 0 && g.entries >= 0 {
+		if print, err := workspace.Fingerprint(g.root, path); err == nil {
+			return print
+		}
+	}
+	g.large = folder
+	return fmt.Sprintf("size:%d:changed:%d", info.Size(), info.ModTime().UnixNano())
+}
+
+// linked says what a link in a folder leads to. What lies in a folder at its end is not looked at, unless it is seen anyway.
+func (g *ground) linked(folder, path string) string {
+	target, err := g.root.Readlink(path)
+	if err != nil {
+		return unreadable
+	}
+	real := g.resolve(path)
+	name, inside := within(g.dir, real)
+	print := ""
+	if inside {
+		print = fingerprint(g.root, name)
+	} else {
+		print = outside(real)
+	}
+	if _, seen := within(filepath.Join(g.dir, folder), real); print == "folder" && !seen {
+		g.large = folder
+	}
+	return "link:" + target + ":" + print
+}
+
+// trespasses reports whether a text leads into a closed folder, by a way that is not below one of some others.
+func (g *ground) trespasses(text string, own, closed []string) bool {
+	for _, path := range g.paths(text) {
+		real := g.resolve(path)
+		below := func(folder string) bool {
+			_, ok := within(folder, real)
+			return ok
+		}
+		if slices.ContainsFunc(closed, func(folder string) bool { return below(g.resolve(folder)) }) && !slices.ContainsFunc(own, below) {
+			return true
+		}
+	}
+	return false
+}
+
+// betweenPaths are the characters that stand around a path within a value, such as in --file=notes.md, @notes.md and a:b.
+const betweenPaths = betweenWords + "=@:,"
+
+// mostPieces is how many parts of a value are read as paths. What has more names nothing that anybody meant.
+const mostPieces = 200
+
+// pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may stand
+// before a path, and between two.
+func pieces(value string) []string {
+	found := []string{value}
+	add := func(text string) {
+		if text != "" && len(found) < mostPieces && !slices.Contains(found, text) {
+			found = append(found, text)
+		}
+	}
+	for i, r := range value {
+		if strings.ContainsRune(betweenPaths, r) {
+			add(value[i+1:])
+		}
+	}
+	for _, text := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) }) {
+		add(text)
+	}
+	return found
+}
+
+// ofWeb is how addresses of hosts begin.
+var ofWeb = regexp.MustCompile(`(?i)\b(https?|wss?|ftps?|ssh|git)://`)
+
+// leadsOut reports whether a value goes up, or begins somewhere else than in the folder, wherever in it a path may begin. An
+// address of a host does neither.
+func leadsOut(value string) bool {
+	for _, piece := range pieces(ofWeb.ReplaceAllString(value, "")) {
+		if filepath.IsAbs(piece) || slices.Contains(strings.Split(filepath.ToSlash(piece), "/"), "..") {
+			return true
+		}
+	}
+	return strings.Contains(strings.ToLower(value), "file:")
+}
