@@ -35,7 +35,7 @@ func (ag *Agent) policyOf(tool *Tool, in Invocation) (Policy, error) {
 	if policy == "" {
 		policy = PolicyNo
 	}
-	if caution(tool, in) != "" {
+	if caution(tool, in) != "" || exposes(tool, in) {
 		policy = stricter(policy, PolicyAsk)
 	}
 	return policy, nil

@@ -127,7 +127,7 @@ func (a *actor) ruleFor(c *call) (*Rule, error) {
 		return nil, nil
 	}
 	in := a.invocation(c, c.arguments)
-	if caution(c.tool, in) != "" {
+	if caution(c.tool, in) != "" || exposes(c.tool, in) {
 		return nil, nil
 	}
 	key := ruleKey(t.person.ID, a.lasting(c.tool, in))

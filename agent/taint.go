@@ -44,6 +44,10 @@ func caution(tool *Tool, in Invocation) string {
 	return ""
 }
 
+// exposes reports whether a call reads what is its person's own where others read along. What was read once stays before the model,
+// whoever asks it next, and a person who only said something there need not want any of it: so they are asked first.
+func exposes(tool *Tool, in Invocation) bool { return labelsOf(tool, in).Own && !Direct(in.Address) }
+
 // mostSources is how many places a card names from which outside text came.
 const mostSources = 3
 
@@ -69,13 +73,19 @@ func (a *actor) sources() string {
 	return strings.Join(places, "; ")
 }
 
-// why is what a card says of a call that is asked about because of what else was read; "" for any other.
+// exposed is what a card says of a call that [exposes].
+const exposed = "Others here can see what I read of yours, now and later in this conversation."
+
+// why is what a card says of a call that is asked about because of what else was read, or of who reads along; "" for any other.
 func (a *actor) why(tool *Tool, in Invocation) string {
-	reason := caution(tool, in)
-	if reason == "" {
-		return ""
+	var reasons []string
+	if exposes(tool, in) {
+		reasons = append(reasons, exposed)
 	}
-	return fmt.Sprintf("I ask because I have read text that others may have written (%s)%s. Look whether it is what you want.", a.sources(), reason)
+	if reason := caution(tool, in); reason != "" {
+		reasons = append(reasons, fmt.Sprintf("I ask because I have read text that others may have written (%s)%s. Look whether it is what you want.", a.sources(), reason))
+	}
+	return strings.Join(reasons, " ")
 }
 
 // longestSource is how many bytes tell a place from which outside text came.

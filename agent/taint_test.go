@@ -187,6 +187,84 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 	}
 }
 
+// What is a person's own is read where others read along only after their yes, whatever the config, a rule or somebody else says;
+// in a conversation of theirs alone nothing changes.
+func TestAPersonIsAskedBeforeOthersCanReadAlong(t *testing.T) {
+	own := agent.Labels{Private: true, Own: true}
+	for _, c := range []struct {
+		name, address string
+		effect        agent.Effect
+		labels        agent.Labels
+		set           agent.Policy
+		policy        agent.Policy // who is asked
+	}{
+		{"a channel", "slack:T1:C1:1700.1", agent.Read, own, "", agent.PolicyAsk},
+		{"another platform", "discord:1:2:3", agent.Read, own, "", agent.PolicyAsk},
+		{"a preset", "slack:T1:C1:1700.1", agent.Effectful, own, "", agent.PolicyAsk},
+		{"set free", "slack:T1:C1:1700.1", agent.Read, own, agent.PolicyNo, agent.PolicyAsk},
+		{"an owner", "slack:T1:C1:1700.1", agent.Read, own, agent.PolicyOwner, agent.PolicyOwner},
+		{"what all may read", "slack:T1:C1:1700.1", agent.Read, agent.Labels{Private: true}, "", ""},
+		{"direct messages", "slack:T1:dm:U1", agent.Read, own, "", ""},
+		{"a thread there", "slack:T1:dm:U1:1700.1", agent.Read, own, "", ""},
+		{"the terminal", "terminal:local:dm:ann", agent.Read, own, "", ""},
+		{"the console", "web:local:dm:me", agent.Read, own, "", ""},
+		{"a program", "api:local:dm:ci:nightly", agent.Read, own, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &deeds{}
+			w, m := fresh(t, inTurn("look"), labelled("look", "a private diagnosis", c.effect, c.labels, func(agent.Invocation) { d.do("look") }))
+			w.Config.Owners = []agent.PersonID{"terminal:boss"}
+			if c.set != "" {
+				w.Config.Approve = map[string]agent.Policy{"look": c.set}
+			}
+			w.Restart()
+			say := func(key string) []agent.Reply {
+				if _, err := w.Pass(agent.Message{Keys: []string{key}, Address: c.address, Session: c.address, Provenance: agent.Human, Text: "go", From: agent.Person{ID: "slack:T1:U1", Name: "ann"}}); err != nil {
+					t.Fatal(err)
+				}
+				// A card of an owner's stands with them as well.
+				return slices.DeleteFunc(agenttest.Only(w.Rest(), agent.Approval), func(r agent.Reply) bool { return r.Address != c.address })
+			}
+			read := func() bool {
+				return slices.ContainsFunc(m.Requests(), func(r model.Request) bool { return strings.Contains(fmt.Sprint(r.Messages), "diagnosis") })
+			}
+			cards := say("first")
+			if c.policy == "" {
+				if len(cards) != 0 || !read() {
+					t.Errorf("the cards are %+v, and it was read: %v", cards, read())
+				}
+				return
+			}
+			if len(cards) != 1 || !strings.Contains(cards[0].Why, "Others here can see what I read of yours") || cards[0].Always != nil || read() || d.count("look") != 0 {
+				t.Fatalf("the cards are %+v, and it was read: %v", cards, read())
+			}
+			if c.policy != agent.PolicyAsk {
+				return
+			}
+			decide := func(by agent.PersonID, v agent.Verdict) {
+				_, err := w.Pass(agent.Message{Keys: []string{string(by) + string(v)}, Address: c.address, From: agent.Person{ID: by}, Provenance: agent.Decided, Decision: &agent.Decision{Card: cards[0].ID, Verdict: v}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Rest()
+			}
+			for _, v := range []agent.Verdict{agent.Approve, agent.Always} {
+				decide("slack:T1:U2", v)
+				decide("terminal:boss", v)
+			}
+			if decide("slack:T1:U1", agent.Always); read() {
+				t.Fatal("it was read without a yes of the person's, or on a rule that was not offered")
+			}
+			if decide("slack:T1:U1", agent.Approve); !read() {
+				t.Fatal("it was not read after a yes")
+			}
+			if cards = say("second"); len(cards) != 1 || d.count("look") != 1 {
+				t.Errorf("the next time the cards are %+v, and it ran %d times", cards, d.count("look"))
+			}
+		})
+	}
+}
+
 // A rule that was saved before lets nothing out of a tainted turn, stricter policies keep theirs, and who steers cannot
 // loosen it either.
 func TestNoRuleOpensATaintedTurn(t *testing.T) {

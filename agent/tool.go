@@ -24,6 +24,8 @@ const (
 // Labels say which way a tool moves what it touches. What follows from them is in taint.go.
 type Labels struct {
 	Private bool // reads private data
+	// Own says that this is the turn's own person's alone, and that others of a conversation in which it is read would see it.
+	Own     bool
 	Outside bool // reads text written by strangers
 	WayOut  bool // sends something out
 	// ToPerson says that what is sent out reaches the turn's own person and nobody else.

@@ -48,9 +48,12 @@ func (p *program) runCommand(files workspace.Config) (agent.Tool, error) {
 	if err != nil {
 		return agent.Tool{}, inFile(p.config, err)
 	}
+	own := !files.Dirs.Shared // also in a box, which has the folder in it
+	run.Labels.Own = own
 	labels := run.LabelsOf
 	run.LabelsOf = func(in agent.Invocation) agent.Labels {
 		of := labels(in)
+		of.Own = own
 		of.Outside = files.Outside(in.Person.ID, "")
 		return of
 	}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,4 +109,54 @@ func toolNamed(t *testing.T, name string, tools []agent.Tool) agent.Tool {
 		t.Fatalf("there is no tool %s", name)
 	}
 	return tools[at]
+}
+
+// Where others read along, the card of a write tells nothing of what stands in a person's own file.
+func TestTheCardOfAWriteAmongOthersKeepsTheFile(t *testing.T) {
+	const inIt = "a private diagnosis"
+	for _, shared := range []bool{false, true} {
+		dirs := Dirs{Dir: t.TempDir(), Shared: shared}
+		tool := Config{Dirs: dirs}.writeFile()
+		root, err := dirs.Root(ann)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(root.WriteFile("f.txt", []byte(inIt+"\n"), 0o600), root.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for address, direct := range map[string]bool{"slack:T1:C1:1700.1": false, "discord:1:2:": false, "slack:T1:dm:U1": true, "terminal:local:dm:ann": true} {
+			for _, after := range []string{"x", inIt + "\n"} {
+				in := writing(t, "f.txt", after)
+				in.Person, in.Address = agent.Person{ID: ann}, address
+				if card := tool.Card(in); (card != notDiffered) != (shared || direct) || card == "" {
+					t.Errorf("in %s, in a folder of one's own: %v, the card says %q", address, !shared, card)
+				}
+			}
+			in := writing(t, "new.txt", "x")
+			in.Person, in.Address = agent.Person{ID: ann}, address
+			if card := tool.Card(in); !strings.Contains(card, "is a new file") {
+				t.Errorf("in %s, of a new file the card says %q", address, card)
+			}
+		}
+	}
+}
+
+// What is read of a folder of one's own is one's own; what was attached or read in the conversation, and a folder of all, are not.
+func TestWhatIsOnesOwn(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		tools := Tools(Config{Dirs: Dirs{Dir: t.TempDir(), Shared: shared}})
+		for path, own := range map[string]bool{"notes.md": true, "./a/../notes.md": true, "../x": true, ".": true, "FILE:1": true, agent.FilePrefix + "F1": false, agent.SavedPrefix + "abc": false} {
+			arguments, err := json.Marshal(map[string]string{"path": path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := agent.Invocation{Person: agent.Person{ID: ann}, Arguments: arguments}
+			if got := toolNamed(t, "read_file", tools).LabelsOf(in).Own; got != (own && !shared) {
+				t.Errorf("%q is one's own: %v, in a folder of all: %v", path, got, shared)
+			}
+			if got := toolNamed(t, "list_files", tools).LabelsOf(in).Own; got == shared {
+				t.Errorf("names are one's own: %v, in a folder of all: %v", got, shared)
+			}
+		}
+	}
 }

@@ -69,14 +69,14 @@ func (c Config) listFiles() agent.Tool {
 				`"path":{"type":"string","description":"Relative to the workspace; the workspace itself when left out."}},` +
 				`"additionalProperties":false}`),
 			Effect: agent.Read,
-			Labels: agent.Labels{Private: true, Outside: true},
+			Labels: agent.Labels{Private: true, Own: !c.Dirs.Shared, Outside: true},
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
 			return within(c.Dirs, in, cleaned, func(root *os.Root, name string) (string, error) { return list(ctx, root, name) })
 		},
 		// Names are words as well.
 		LabelsOf: func(in agent.Invocation) agent.Labels {
-			return agent.Labels{Private: true, Outside: c.Outside(in.Person.ID, "")}
+			return agent.Labels{Private: true, Own: !c.Dirs.Shared, Outside: c.Outside(in.Person.ID, "")}
 		},
 	}
 }
@@ -93,7 +93,7 @@ func (c Config) readFile() agent.Tool {
 				`"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to read."}},` +
 				`"required":["path"],"additionalProperties":false}`),
 			Effect: agent.Read,
-			Labels: agent.Labels{Private: true, Outside: true},
+			Labels: agent.Labels{Private: true, Own: !c.Dirs.Shared, Outside: true},
 			Pages:  true,
 		},
 		Run: func(ctx context.Context, in agent.Invocation) (agent.Result, error) {
@@ -118,9 +118,19 @@ func (c Config) readFile() agent.Tool {
 		},
 		// Who attached a file need not have written it.
 		LabelsOf: func(in agent.Invocation) agent.Labels {
-			return agent.Labels{Private: true, Outside: c.readsOutside(in)}
+			return agent.Labels{Private: true, Own: c.readsOwn(in), Outside: c.readsOutside(in)}
 		},
 	}
+}
+
+// readsOwn reports whether a call of read_file reads what is its person's alone. What was attached in the conversation, or read there
+// before, is not.
+func (c Config) readsOwn(in agent.Invocation) bool {
+	var arguments pathArguments
+	if err := in.Decode(&arguments); err != nil {
+		return !c.Dirs.Shared
+	}
+	return !c.Dirs.Shared && !strings.HasPrefix(arguments.Path, agent.FilePrefix) && !strings.HasPrefix(arguments.Path, agent.SavedPrefix)
 }
 
 // readsOutside reports whether a call of read_file reads what strangers may have written.
@@ -222,13 +232,21 @@ func (c Config) judgeRoom(in agent.Invocation, root *os.Root, name string) error
 	return tally.admit(context.Background(), root, change, c.tallies.most)
 }
 
+// notDiffered is on the card of a write where others read along, who are not to see what stands in a person's own file.
+const notDiffered = "It replaces a file of yours. What would change is not shown, since others here would see what stands in it."
+
 // cardOfWrite is what a write would change, for the person who is asked.
 func (c Config) cardOfWrite(in agent.Invocation) string {
 	var with contentArguments
 	if in.Decode(&with) != nil {
 		return ""
 	}
-	said, err := within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) { return difference(root, name, with.Content) })
+	said, err := within(c.Dirs, in, cleanedFile, func(root *os.Root, name string) (string, error) {
+		if _, of, err := judgeWrite(root, name); err == nil && of == Overwrite && !c.Dirs.Shared && !agent.Direct(in.Address) {
+			return notDiffered, nil
+		}
+		return difference(root, name, with.Content)
+	})
 	if err != nil {
 		return ""
 	}
