@@ -303,7 +303,7 @@ const (
 	tableCards                          = "card"    // card → session
 	tableWaiting                        = "waiting" // card → WaitingCard; those that await a decision
 	tablePeople  memory.Rows[personRow] = "person"  // by person: what is known of them
-	tableSpend                          = "spend"   // person, as schedule.PersonOf has them, and date → money spent or reserved
+	tableSpend                          = "spend"   // person, as schedule.PersonOf has them, and date → [spending]
 	tableCurrent                        = "current" // conversation → its present session
 	// session → number of the newest checkpoint in its journal
 	tableCheckpoints = "checkpoint"
@@ -486,24 +486,6 @@ func SessionOf(tx memory.Tx, conversation string) (string, error) {
 // SetSession makes session the present one of a conversation.
 func SetSession(tx memory.Tx, conversation, session string) error {
 	return tx.Table(tableCurrent).Put(conversation, []byte(session))
-}
-
-// today is the key of what a person has spent on their present date, as far as their account tells who they are; see [ownDay].
-func today(p Person, now time.Time) string {
-	zone, err := time.LoadLocation(p.Zone)
-	if err != nil || p.Zone == "" {
-		zone = time.UTC
-	}
-	return string(p.ID) + "/" + now.In(zone).Format(time.DateOnly)
-}
-
-// SpentToday is what a person has spent on their present date, with what is reserved for calls under way.
-func SpentToday(tx memory.Tx, p Person) (Money, error) {
-	day, err := ownDay(tx, today(p, time.Now()))
-	if err != nil {
-		return 0, err
-	}
-	return spentOn(tx, day)
 }
 
 // Greet remembers who a person is before they have said anything, so that heartbeats know their zone.

@@ -35,7 +35,7 @@ func (a *actor) prepare(ctx context.Context, words []letter) (*modelAskedEntry, 
 // may cost is held back until release is called. notes are put behind what was said.
 func (a *actor) reserve(words []letter, notes string) (asked *modelAskedEntry, release func(), err error) {
 	t := a.state.turn
-	e := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now()), Tail: notes, Notes: notes != ""}
+	e := modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Tail: notes, Notes: notes != ""}
 	if a.state.plan != "" && !a.state.planned {
 		e.Tail, e.Plan = join(e.Tail, "[your plan so far:\n"+a.state.plan+"]"), true
 	}
@@ -59,8 +59,13 @@ func (a *actor) reserve(words []letter, notes string) (asked *modelAskedEntry, r
 // cost until release is called, by when asked must be journaled. Where a limit is reached the error is the halt.
 func (a *actor) allot(asked *modelAskedEntry, input, most int) (release func(), err error) {
 	t, spec := a.state.turn, a.model().Spec
+	day, err := a.moneyDay(t.person)
+	if err != nil {
+		return nil, err
+	}
 	var why *halt
-	asked.Day, release, err = a.hold(asked.Day, func(spent Money) Money {
+	asked.Day = day.key(t.person.ID)
+	release, err = a.hold(asked.Day, func(spent Money) Money {
 		var allowed allowance
 		allowed, why = a.Limits.allow(t, spec, input, spent)
 		asked.Input, asked.Output = allowed.input, min(allowed.output, most)
@@ -72,9 +77,12 @@ func (a *actor) allot(asked *modelAskedEntry, input, most int) (release func(), 
 	}
 	if why != nil {
 		release()
+		if why.final {
+			why.say += " " + day.goesOn(now(), t.person.zone())
+		}
 		return nil, why
 	}
-	a.spend(asked.Day, asked.Reserve)
+	a.spendSince(day.began, asked.Day, asked.Reserve)
 	return release, nil
 }
 

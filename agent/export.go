@@ -515,8 +515,8 @@ func (x *exporting) spent() error {
 	if err != nil {
 		return err
 	}
-	return scanSpent(x.tx, person, func(date string, amount Money) {
-		x.of.Spent = append(x.of.Spent, ExportedDay{Day: date, USD: amount.USD()})
+	return scanSpending(x.tx, person, func(date string, s spending) {
+		x.of.Spent = append(x.of.Spent, ExportedDay{Day: date, USD: s.total().USD()})
 	})
 }
 

@@ -365,31 +365,26 @@ func (r *forgetting) rows() error {
 	return nil
 }
 
-// recent is for how long what was spent on a day still counts somewhere on earth.
-const recent = 48 * time.Hour
-
 // spent forgets what was spent, but for the amounts of today, which keep each account within its cap.
 func (r *forgetting) spent(id PersonID) error {
 	person, err := schedule.PersonOf(r.tx, string(id))
 	if err != nil {
 		return err
 	}
-	days := map[string]Money{}
-	if err := scanSpent(r.tx, person, func(date string, amount Money) { days[date] = amount }); err != nil {
-		return err
-	}
-	for date, amount := range days {
-		at, err := time.Parse(time.DateOnly, date)
-		old := err != nil || now().Sub(at) > recent
-		if old {
+	var old []string
+	err = scanSpending(r.tx, person, func(date string, _ spending) {
+		if !isRecent(date) {
+			old = append(old, date)
+		}
+	})
+	for _, date := range old {
+		if err == nil {
 			r.of.Days++
 			err = r.tx.Table(tableSpend).Delete(person + "/" + date)
-		} else if err = nil; person != string(id) {
-			err = r.tx.Table(tableSpend).Put(string(id)+"/"+date, []byte(fmt.Sprint(int64(amount))))
-		}
-		if err != nil {
-			return err
 		}
 	}
-	return nil
+	if err != nil || person == string(id) {
+		return err
+	}
+	return PartSpent(r.tx, person, string(id))
 }

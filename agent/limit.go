@@ -50,7 +50,7 @@ type Limits struct {
 	ToolCalls   int
 	Tokens      int           // in and out together
 	Cost        Money         // of a turn
-	DailyCost   Money         // of a person, by their own date
+	DailyCost   Money         // of a person, by their own date; see [moneyDay]
 	TurnTimeout time.Duration // the time that a turn works; waiting for a person does not count
 	ToolTimeout time.Duration // of one call
 	Errors      int           // steps in a row in which every call failed
@@ -111,7 +111,7 @@ func (l Limits) allow(t *turn, spec ModelSpec, input int, today Money) (allowanc
 		say          string
 	}{
 		{l.Cost, used.spent, false, "I stopped: this turn has spent $%.4f of its $%.4f and the next step could pass that."},
-		{l.DailyCost, today, true, "I stopped: you have spent $%.4f of the $%.4f a day and the next step could pass that. It goes on tomorrow."},
+		{l.DailyCost, today, true, "I stopped: you have spent $%.4f of the $%.4f a day and the next step could pass that."},
 	} {
 		if purse.limit <= 0 {
 			continue

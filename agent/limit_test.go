@@ -224,8 +224,7 @@ func TestADayIsThePersonsOwn(t *testing.T) {
 	})
 }
 
-// A person may spend so much a day with all their accounts together; what comes after an account was unlinked is counted
-// apart.
+// A person may spend so much a day with all their accounts together; what was spent before one was unlinked counts on both sides.
 func TestADaysMoneyIsThePersonsAndNotTheAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := fresh(t, func(model.Request) model.Answer { return agenttest.Say("done") })
@@ -282,12 +281,20 @@ func TestADaysMoneyIsThePersonsAndNotTheAccounts(t *testing.T) {
 		if got := spent("discord:1"); got > w.Config.Limits.DailyCost || alone > 3 {
 			t.Errorf("$%.6f were spent, and the second account paid for %d turns after the first had reached the cap", got.USD(), alone)
 		}
-		change(func(tx memory.Tx) error { return schedule.Unlink(tx, "discord:1") })
-		if got := say("discord:1"); got != agent.Completed {
-			t.Errorf("an account that was unlinked is settled with %s", got)
+		change(func(tx memory.Tx) error {
+			was, err := schedule.Unlink(tx, "discord:1", time.Now())
+			return errors.Join(err, agent.PartSpent(tx, was, "discord:1"))
+		})
+		for _, id := range []agent.PersonID{"slack:T1:U1", "discord:1"} {
+			if got := say(id); got != agent.Budget {
+				t.Errorf("parted, %s is settled with %s", id, got)
+			}
 		}
-		if got := say("slack:T1:U1"); got != agent.Budget {
-			t.Errorf("the account that stayed is settled with %s", got)
+		time.Sleep(24 * time.Hour)
+		for _, id := range []agent.PersonID{"slack:T1:U1", "discord:1"} {
+			if got := say(id); got != agent.Completed {
+				t.Errorf("parted, on the next day %s is settled with %s", id, got)
+			}
 		}
 		w.Kill()
 	})

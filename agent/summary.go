@@ -64,7 +64,7 @@ func (n *noSummary) Error() string { return n.why }
 // the turn.
 func (a *actor) askSummary(ctx context.Context, request model.Request) (model.Answer, error) {
 	t, who := a.state.turn, a.model()
-	asked := &modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Day: today(t.person, now()), Summary: true}
+	asked := &modelAskedEntry{Turn: t.id, Run: t.run, Step: t.steps + 1, Summary: true}
 	release, err := a.allot(asked, (bytesOf(request)+512)/2, request.MaxOutput)
 	if why, ok := errors.AsType[*halt](err); ok {
 		return model.Answer{}, &noSummary{why.say} // the step that follows says so to the person

@@ -343,6 +343,15 @@ func (h *Hub) joinPeople(tx memory.Tx, q request) error {
 	return agent.Record(tx, agent.AuditLine{At: q.Decided, Did: agent.DidLink, By: q.By, About: string(q.Of.ID), With: string(q.With.ID), Card: q.ID})
 }
 
+// partPeople parts an account from the others of its person in every room that keeps something by person.
+func (h *Hub) partPeople(tx memory.Tx, account string, at time.Time) error {
+	was, err := schedule.Unlink(tx, account, at)
+	if err != nil {
+		return err
+	}
+	return agent.PartSpent(tx, was, account)
+}
+
 // unlink parts one of a person's accounts from the others.
 func (h *Hub) unlink(tx memory.Tx, e Event, account string) (agent.Kind, string, error) {
 	accounts, err := schedule.Accounts(tx, string(e.From.ID))
@@ -356,7 +365,7 @@ func (h *Hub) unlink(tx memory.Tx, e Event, account string) (agent.Kind, string,
 	if !theirs {
 		return agent.Fault, fmt.Sprintf("You have no account %q. %s lists yours.", account, h.word(e.Address, "link")), nil
 	}
-	err = schedule.Unlink(tx, account)
+	err = h.partPeople(tx, account, e.at())
 	if errors.Is(err, schedule.ErrUnlinked) {
 		return agent.Fault, "This account is linked with no other.", nil
 	}
@@ -366,7 +375,7 @@ func (h *Hub) unlink(tx memory.Tx, e Event, account string) (agent.Kind, string,
 	if err != nil {
 		return "", "", err
 	}
-	text := account + " stands for itself from now on. What I remember and what was spent until now stays with your other accounts."
+	text := account + " stands for itself from now on. What I remember stays with your other accounts. What was spent of the day's money counts for both."
 	if account != string(e.From.ID) {
 		address := agent.PersonID(account).Home()
 		told := agent.Reply{Kind: agent.Notice, Address: address, Session: address, Text: fmt.Sprintf("%s has parted this account from their others: it stands for itself from now on.", e.From.ID)}

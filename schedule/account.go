@@ -175,19 +175,36 @@ func (j Joined) attention(tx memory.Tx, now time.Time) error {
 	return both.save(tx, j.Person, now)
 }
 
-// Unlink makes an account one that stands for itself. What was kept of the person stays with their other accounts.
-func Unlink(tx memory.Tx, account string) error {
+// Unlink makes an account one that stands for itself, and gives whose it was. What was kept of the person stays with their other
+// accounts, but for what their [Attention] counts and what they wish to be spared, which is the account's as well from then on.
+// What bounds a person in other rooms is theirs to count against both, in the same transaction.
+func Unlink(tx memory.Tx, account string, now time.Time) (was string, err error) {
+	if was, err = unlink(tx, account, now); err != nil {
+		return "", fmt.Errorf("unlink %s: %w", account, err)
+	}
+	return was, nil
+}
+
+func unlink(tx memory.Tx, account string, now time.Time) (was string, err error) {
 	all, err := Accounts(tx, account)
-	if err == nil && len(all) < 2 {
-		err = ErrUnlinked
-	}
-	if err == nil {
-		err = tableAccounts.Delete(tx, account)
-	}
 	if err != nil {
-		return fmt.Errorf("unlink %s: %w", account, err)
+		return "", err
 	}
-	return nil
+	if len(all) < 2 {
+		return "", ErrUnlinked
+	}
+	if was, err = PersonOf(tx, account); err != nil {
+		return "", err
+	}
+	attention, err := LoadAttention(tx, account)
+	if err != nil {
+		return "", err
+	}
+	if err := tableAccounts.Delete(tx, account); err != nil {
+		return "", err
+	}
+	attention.Withheld, attention.More = nil, 0 // told once, and to those who stay
+	return was, attention.save(tx, account, now)
 }
 
 // ForgetAccounts removes what is known of which accounts are a person's, so that each stands for itself.

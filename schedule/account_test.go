@@ -81,7 +81,7 @@ func TestUnlinkingSeparatesWhatComesAfter(t *testing.T) {
 				t.Errorf("%s is of %s, want %s", id, got, second.Person)
 			}
 		}
-		if err := Unlink(tx, slackAnn); err != nil {
+		if _, err := Unlink(tx, slackAnn, now); err != nil {
 			return err
 		}
 		if got := personOf(t, tx, slackAnn); got != slackAnn {
@@ -90,17 +90,17 @@ func TestUnlinkingSeparatesWhatComesAfter(t *testing.T) {
 		if got := personOf(t, tx, discordAnn); got != second.Person {
 			t.Errorf("what stays linked is of %s, want %s", got, second.Person)
 		}
-		if err := Unlink(tx, termAnn); err != nil {
+		if _, err := Unlink(tx, termAnn, now); err != nil {
 			return err
 		}
 		// The last one keeps what was kept of all: nothing may be left without an owner.
-		if err := Unlink(tx, discordAnn); !errors.Is(err, ErrUnlinked) {
+		if _, err := Unlink(tx, discordAnn, now); !errors.Is(err, ErrUnlinked) {
 			t.Errorf("the last account was unlinked: %v", err)
 		}
 		if got := personOf(t, tx, discordAnn); got != second.Person {
 			t.Errorf("the last account is of %s, want %s", got, second.Person)
 		}
-		if err := Unlink(tx, "slack:T9:U9"); !errors.Is(err, ErrUnlinked) {
+		if _, err := Unlink(tx, "slack:T9:U9", now); !errors.Is(err, ErrUnlinked) {
 			t.Errorf("a stranger was unlinked: %v", err)
 		}
 		removed, err := ForgetAccounts(tx, second.Person)
@@ -170,7 +170,7 @@ func TestLinksAgainstAPlainModel(t *testing.T) {
 					next++
 				}
 			} else {
-				err := Unlink(tx, a)
+				_, err := Unlink(tx, a, now)
 				if (size(set[a]) < 2) != errors.Is(err, ErrUnlinked) {
 					t.Fatalf("step %d: unlink %s of %d: %v", step, a, size(set[a]), err)
 				}
@@ -231,11 +231,11 @@ func TestLinkedAccountsHaveOneAttention(t *testing.T) {
 		if err := SnoozeAll(tx, discordAnn, now.Add(time.Hour), now); err != nil {
 			return err
 		}
-		if err := Unlink(tx, slackAnn); err != nil {
+		if _, err := Unlink(tx, slackAnn, now); err != nil {
 			return err
 		}
-		if got := snoozed(slackAnn, "disk"); got > 0 {
-			t.Errorf("an account that was unlinked is still snoozed for %s", got)
+		if got := snoozed(slackAnn, "disk"); got != time.Hour {
+			t.Errorf("an account that was unlinked is snoozed for %s", got)
 		}
 		if got := snoozed(discordAnn, "disk"); got != time.Hour {
 			t.Errorf("the account that stayed is snoozed for %s", got)
@@ -271,4 +271,55 @@ func TestASnoozeOfOneAccountBringsBackWhatAnotherWouldHear(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A person is told so much a day, and no more with each account that is linked and parted: what each account has heard on a
+// date stays within the cap, and counts once.
+func TestNoLinkingAndPartingPassesTheDailyCap(t *testing.T) {
+	const most = 3
+	for seed := range uint64(20) {
+		dice := rand.New(rand.NewPCG(seed, 2))
+		now := time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC)
+		inTx(t, newLedger(), func(tx memory.Tx) error {
+			accounts := []string{slackAnn, discordAnn, termAnn}
+			heard := map[string]int{}
+			pick := func() string { return accounts[dice.IntN(len(accounts))] }
+			for range 200 {
+				now = now.Add(time.Minute)
+				one, other := pick(), pick()
+				switch dice.IntN(3) {
+				case 0:
+					if _, err := Link(tx, one, other, now); err != nil && !errors.Is(err, ErrLinked) {
+						return err
+					}
+				case 1:
+					if _, err := Unlink(tx, one, now); err != nil && !errors.Is(err, ErrUnlinked) {
+						return err
+					}
+				default:
+					hold, err := Budget{DailyCap: most}.Admit(tx, Unasked{Person: one, Zone: time.UTC, Text: "hello"}, now)
+					if err != nil {
+						return err
+					}
+					if !hold.Holds() {
+						heard[one]++
+					}
+				}
+				all := 0
+				for _, account := range accounts {
+					all += heard[account]
+					if heard[account] > most {
+						t.Fatalf("seed %d: %s has heard %d of %d", seed, account, heard[account], most)
+					}
+				}
+				if all == 0 {
+					continue
+				}
+				if a, err := LoadAttention(tx, one); err != nil || a.Said < heard[one] || a.Said > all {
+					t.Fatalf("seed %d: %s counts %d, has heard %d, and all have heard %d: %v", seed, one, a.Said, heard[one], all, err)
+				}
+			}
+			return nil
+		})
+	}
 }

@@ -250,7 +250,8 @@ func (a Attention) empty() bool {
 }
 
 // join takes in what the same person said with another account: a snooze lasts until the later end, and of a heartbeat the
-// greater wish to be let be holds. What was said to one was said to the other.
+// greater wish to be let be holds. Of counts the larger one holds: both may have in them what was counted before they were
+// parted, and that must not count twice.
 func (a *Attention) join(other Attention) {
 	a.Snoozed = latest(a.Snoozed, other.Snoozed)
 	for heartbeat, said := range other.Tastes {
@@ -262,9 +263,7 @@ func (a *Attention) join(other Attention) {
 			taste.Less, taste.First = said.Less, said.First
 		}
 		taste.Snoozed, taste.Woke = latest(taste.Snoozed, said.Snoozed), latest(taste.Woke, said.Woke)
-		taste.Useful += said.Useful
-		taste.Asked += said.Asked
-		taste.Told += said.Told
+		taste.Useful, taste.Asked, taste.Told = max(taste.Useful, said.Useful), max(taste.Asked, said.Asked), max(taste.Told, said.Told)
 		taste.Heard = cmp.Or(taste.Heard, said.Heard)
 		if said.Withheld != "" {
 			taste.Withheld = said.Withheld
@@ -272,7 +271,7 @@ func (a *Attention) join(other Attention) {
 	}
 	switch {
 	case a.Day == other.Day:
-		a.Said += other.Said
+		a.Said = max(a.Said, other.Said)
 	case a.Day < other.Day:
 		a.Day, a.Said = other.Day, other.Said
 	}

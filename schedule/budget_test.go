@@ -408,7 +408,7 @@ func TestLinkedAccountsShareOneBudget(t *testing.T) {
 		if account, err := DigestFor(tx, rows[0]); account != slackAnn {
 			t.Errorf("the digest is for %q, %v", account, err)
 		}
-		if err := Unlink(tx, slackAnn); err != nil {
+		if _, err := Unlink(tx, slackAnn, now); err != nil {
 			return err
 		}
 		if account, err := DigestFor(tx, rows[0]); account != discordAnn {
