@@ -107,12 +107,12 @@ func (u *unanswered) Unwrap() error { return u.cause }
 // tried again; what is final is an unanswered.
 func (a *actor) ask(ctx context.Context, asked *modelAskedEntry, request model.Request) error {
 	who := a.model()
-	began := time.Now()
+	began, foreign := time.Now(), a.foreign(request.Tools)
 	for try := 1; ; try++ {
 		answer, err := who.Model.Answer(ctx, request, nil)
 		if err == nil {
 			who.tokens.Learn(request, answer.Usage.In)
-			return a.keepAnswer(asked, answer, time.Since(began))
+			return a.keepAnswer(asked, answer, foreign, time.Since(began))
 		}
 		wait, ok := retry(err, try)
 		if ok && ctx.Err() == nil {
@@ -145,10 +145,10 @@ func (a *actor) noteTry(asked *modelAskedEntry, wait time.Duration, cause error)
 }
 
 // keepAnswer journals the model's answer and settles what was reserved for it.
-func (a *actor) keepAnswer(asked *modelAskedEntry, answer model.Answer, took time.Duration) error {
+func (a *actor) keepAnswer(asked *modelAskedEntry, answer model.Answer, foreign []string, took time.Duration) error {
 	entry := modelCallEntry{
 		Turn: asked.Turn, Run: asked.Run, Step: asked.Step, Model: answer.Model, Finish: answer.Finish, Usage: answer.Usage,
-		Cost: a.model().Spec.cost(answer.Usage), Took: took, Summary: asked.Summary, Tainted: a.tainted(),
+		Cost: a.model().Spec.cost(answer.Usage), Took: took, Summary: asked.Summary, Tainted: a.tainted() || len(foreign) > 0, Foreign: foreign,
 	}
 	if !answer.Usage.Known {
 		entry.Cost = asked.Reserve // unknown is not free

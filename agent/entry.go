@@ -129,6 +129,7 @@ type modelCallEntry struct {
 	Summary   bool          `json:"summary,omitempty"` // the text stands in the compaction that follows
 	Took      time.Duration `json:"took"`
 	Tainted   bool          `json:"tainted,omitempty"` // text of strangers was in what the model was sent
+	Foreign   []string      `json:"foreign,omitempty"` // in words, the descriptions of tools among it that nobody has agreed to
 }
 
 // modelLostEntry closes a model call that has no answer: cut off by a crash, a Stop or an error.

@@ -71,6 +71,7 @@ type turn struct {
 	recalled bool             // the model has read what is remembered for this turn
 	useless  map[string]bool  // tools that are not offered in it; not journaled, a restart asks again
 	hidden   []string         // tools that the last request did not offer, by a hook's ruling
+	foreign  []string         // in words, what strangers wrote of the tools that the last request did offer
 	asked    *modelAskedEntry // the model call that has no answer
 	batch    []*call          // the calls of the last answer, until each has its result
 	owed     []receipt        // for words that no request carries yet
@@ -260,6 +261,7 @@ func (s *state) answered(e *modelCallEntry) {
 		s.paid(e)
 		return
 	}
+	t.foreign = e.Foreign
 	if len(e.Calls) > 0 || strings.TrimSpace(e.Text) != "" {
 		t.empties = 0
 		// Whatever the model had before it may be in what it says.

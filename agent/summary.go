@@ -98,7 +98,7 @@ func (a *actor) askSummary(ctx context.Context, request model.Request) (model.An
 		}
 		return answer, &noSummary{err.Error()}
 	}
-	if err := a.keepAnswer(asked, answer, time.Since(began)); err != nil {
+	if err := a.keepAnswer(asked, answer, nil, time.Since(began)); err != nil {
 		return answer, err
 	}
 	if len(answer.Calls) > 0 || answer.Finish == model.FinishLength {

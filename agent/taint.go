@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"nudge/agent/compact"
+	"nudge/agent/model"
 )
 
 // Outside text is what strangers may have written: a page, an attached file and its name, what a server of somebody
 // else's gave, what a heartbeat's check saw, in a shared conversation the words of others than the turn's person and the
 // owners. It is data, but a model may take it for orders, and nothing tells from an answer that it did. So what counts is
 // what the model is sent: each message of the view has its origin, an answer has that of all that stood before it, and a
-// compaction's note that of all it stands for. A turn is tainted while any of this is in its view.
+// compaction's note that of all it stands for. A turn is tainted while any of this is in its view, or the description of a tool
+// is offered with it that strangers wrote and nobody has agreed to.
 //
 // In a tainted turn no rule and no config lets a call run unasked that would carry private data out or leave something
 // that speaks in later conversations: a person who sees the call is asked first. See [caution].
@@ -23,7 +25,26 @@ func (ag *Agent) taints(o compact.Origin, person PersonID) bool {
 }
 
 // tainted reports whether the turn under way is.
-func (a *actor) tainted() bool { return a.taints(a.state.origin, a.state.turn.person.ID) }
+func (a *actor) tainted() bool { return a.taints(a.origin(), a.state.turn.person.ID) }
+
+// origin is that of what the model was sent last, the descriptions of tools among it.
+func (a *actor) origin() compact.Origin {
+	if foreign := a.state.turn.foreign; len(foreign) > 0 {
+		return a.state.origin.With(compact.Origin{Outside: foreign[0]})
+	}
+	return a.state.origin
+}
+
+// foreign says in words what strangers wrote of the tools that a request offers, as far as nobody has agreed to it.
+func (a *actor) foreign(offered []model.Tool) (places []string) {
+	named := a.box().named
+	for _, tool := range offered {
+		if known := named[tool.Name]; known != nil && known.Foreign != "" && !slices.Contains(places, known.Foreign) {
+			places = append(places, known.Foreign)
+		}
+	}
+	return places
+}
 
 // stranger reports whether somebody's words are outside text in a turn of a person's.
 func (ag *Agent) stranger(id, person PersonID) bool { return id != person && !ag.owns(id) }
@@ -58,6 +79,9 @@ func (a *actor) sources() string {
 		if place != "" && !slices.Contains(places, place) {
 			places = append(places, place)
 		}
+	}
+	for _, place := range a.state.turn.foreign {
+		add(place)
 	}
 	for _, mark := range slices.Backward(a.state.marks) {
 		add(mark.Origin.Outside)

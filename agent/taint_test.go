@@ -116,6 +116,104 @@ func TestTaintIsWhatIsSent(t *testing.T) {
 	}
 }
 
+// A description of a tool that nobody has agreed to is outside text for as long as it is sent, and the card names it; one that was
+// agreed to is none.
+func TestDescriptionsThatNobodyHasAgreedTo(t *testing.T) {
+	const foreign = "the description of wiki's tools, which nobody has agreed to"
+	for _, c := range []struct {
+		name, calls, asked string
+		agreed             bool
+	}{
+		{"its own call, with private data", "look wiki", "wiki", false},
+		{"another way out, with private data", "look send", "send", false},
+		{"what lasts", "keep", "keep", false},
+		{"no private data", "wiki send", "", false},
+		{"nothing of it", "look", "", false},
+		{"agreed: its own call", "look wiki", "", true},
+		{"agreed: another way out", "look send", "", true},
+		{"agreed: what lasts", "keep", "", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &deeds{}
+			do := func(name string) func(agent.Invocation) { return func(agent.Invocation) { d.do(name) } }
+			wiki := labelled("wiki", "found", agent.Read, goesOut, do("wiki"))
+			w, _ := fresh(t, inTurn(strings.Fields(c.calls)...), labelled("look", "secret", agent.Read, isPrivate, do("look")),
+				labelled("send", "sent", agent.Effectful, goesOut, do("send")), labelled("keep", "kept", agent.Idempotent, lasts, do("keep")))
+			if !c.agreed {
+				wiki.Foreign = foreign
+			}
+			if err := w.Agent.Offer([]agent.Tool{wiki}); err != nil {
+				t.Fatal(err)
+			}
+			w.Say("go")
+			w.Rest()
+			var asked []string
+			for _, r := range w.Said(agent.Approval) {
+				asked = append(asked, r.Tool)
+				if !strings.Contains(r.Why, "("+foreign+")") || d.count(r.Tool) != 0 {
+					t.Errorf("the card says %q, and %s ran %d times", r.Why, r.Tool, d.count(r.Tool))
+				}
+				w.Decide(r.ID, agent.Approve, "")
+				w.Rest()
+			}
+			if got := strings.Join(asked, " "); got != c.asked || d.all() != c.calls {
+				t.Errorf("asked about %q, want %q; done was %s", got, c.asked, d.all())
+			}
+			if finals := w.Said(agent.Final); len(finals) != 1 || finals[0].Tainted != !c.agreed {
+				t.Errorf("the answer is %+v", finals)
+			}
+		})
+	}
+}
+
+// A turn is tainted exactly in those steps before which such a tool was offered, whenever it comes, goes or is agreed to, and whatever
+// is restarted.
+func TestDescriptionsTaintWhileTheyAreSent(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"offer", "agree", "withdraw", "talk", "talk", "restart"}), 3, 12).Draw(rt, "moves")
+		inBubble(t, rt, func(f *faults) {
+			sent := false
+			probe := labelled("probe", "fine", agent.Read, agent.Labels{}, func(in agent.Invocation) {
+				if in.Tainted != sent {
+					f.Errorf("a call is tainted: %v; a stranger's description was sent: %v", in.Tainted, sent)
+				}
+			})
+			wiki := labelled("wiki", "found", agent.Read, goesOut, nil)
+			m := &agenttest.Model{T: f, Script: func(req model.Request) model.Answer {
+				sent = slices.ContainsFunc(req.Tools, func(tool model.Tool) bool { return tool.Name == "wiki" && strings.Contains(tool.Description, poison) })
+				if n := len(agenttest.Results(req)); n < 2 {
+					return agenttest.Do(agenttest.Call(n+1, "probe", "{}"))
+				}
+				return agenttest.Say("done")
+			}}
+			w := agenttest.Start(f, agent.Config{Store: open(f), Model: m, Spec: agent.ModelSpec{Name: "scripted", Window: 40000, MaxOutput: 500}, Tools: []agent.Tool{probe}})
+			offers := []agent.Tool{}
+			for n, move := range moves {
+				switch move {
+				case "restart":
+					w.Restart()
+				case "offer":
+					wiki.Foreign, wiki.Description = "the description of wiki's tools", poison
+					offers = []agent.Tool{wiki}
+				case "agree":
+					wiki.Foreign, wiki.Description = "", "agreed to"
+					offers = []agent.Tool{wiki}
+				case "withdraw":
+					offers = nil
+				}
+				if err := w.Agent.Offer(offers); err != nil {
+					f.Fatal(err)
+				}
+				if _, err := w.Pass(agent.Message{ID: fmt.Sprint(n), Keys: []string{fmt.Sprint(n)}, Provenance: agent.Human, Text: "talk"}); err != nil {
+					f.Fatal(err)
+				}
+				w.Rest()
+			}
+			w.Kill()
+		})
+	})
+}
+
 // script asks for the named tools one after the other, then says done.
 func inTurn(names ...string) agenttest.Script {
 	return func(req model.Request) model.Answer {

@@ -59,6 +59,9 @@ type Spec struct {
 	// EndsTurn says that a call that does not fail ends the turn: its result is the answer in words, its checked arguments
 	// are the answer as data.
 	EndsTurn bool
+	// Foreign says in words whose text Description and Schema are where strangers wrote them and nobody has agreed to them; ""
+	// where that is not so. While the tool is offered, this is outside text before the model.
+	Foreign string
 	// Pages says that the tool reads saved results by "result:ID" as its path; see [Saved].
 	Pages bool
 }

@@ -25,7 +25,7 @@ const serverWait = 5 * time.Second
 func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "List the MCP servers and their tools; agree to tools that describe themselves anew",
+		Short: "List the MCP servers and their tools; agree to how tools describe themselves",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			servers, err := a.askServers(cmd.Context())
@@ -97,7 +97,7 @@ func serversText(servers []mcp.Status) string {
 		fmt.Fprintf(&b, "%s  %s\n", s.Server, state)
 		for _, t := range s.Tools {
 			if t.Offered {
-				fmt.Fprintf(&b, "  %s  approve = %q\n", t.Name, t.Policy)
+				fmt.Fprintf(&b, "  %s  approve = %q, %s\n", t.Name, t.Policy, agreedOrSeen(t))
 			} else {
 				fmt.Fprintf(&b, "  %s  not offered: %s\n", t.Name, oneLine(bot.Visible(t.Why)))
 			}
@@ -110,6 +110,14 @@ func serversText(servers []mcp.Status) string {
 		}
 	}
 	return b.String()
+}
+
+// agreedOrSeen says what a tool's description is to Nudge.
+func agreedOrSeen(t mcp.ToolStatus) string {
+	if t.Agreed {
+		return "agreed"
+	}
+	return "only seen"
 }
 
 // mostSays is how much is shown in a list of what a tool says of itself, in bytes.
@@ -140,14 +148,20 @@ func serverFindings(servers []mcp.Status, err error) (findings []finding) {
 			continue
 		}
 		var offered []string
+		onlySeen := false
 		for _, t := range s.Tools {
 			if t.Offered {
-				offered = append(offered, fmt.Sprintf("%s (%s)", t.Name, t.Policy))
+				offered = append(offered, fmt.Sprintf("%s (%s, %s)", t.Name, t.Policy, agreedOrSeen(t)))
+				onlySeen = onlySeen || !t.Agreed
 			} else {
 				findings = append(findings, finding{"mcp", noted, fmt.Sprintf("%s is not offered: %s", t.Name, oneLine(bot.Visible(t.Why)))})
 			}
 		}
 		findings = append(findings, finding{"mcp", fine, fmt.Sprintf("%s offers %s", s.Server, strings.Join(offered, ", "))})
+		if onlySeen {
+			findings = append(findings, finding{"mcp", noted, fmt.Sprintf("nobody has agreed to how tools of %s describe themselves, so that what sends private data out, or lasts, is asked about: "+
+				"`nudge mcp agree %s` shows what they say and asks", s.Server, s.Server)})
+		}
 	}
 	return findings
 }
@@ -157,8 +171,8 @@ func (a *app) mcpAgreeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agree SERVER",
 		Short: "Agree to how the tools of a server describe themselves now",
-		Long: "Show which tools of a server describe themselves otherwise than when that was agreed to, and offer them as they are now. What they say\n" +
-			"is read by the model with every request: read it as you would read an order.",
+		Long: "Show which tools of a server describe themselves as nobody has agreed to, and offer them as they are now. What they say is read by the\n" +
+			"model with every request: read it as you would read an order. Until somebody has agreed it counts as text of strangers.",
 		Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes && !a.canAsk() {
@@ -203,10 +217,14 @@ func (a *app) agreeIn(ctx context.Context, store memory.Store, server string, ye
 		return err
 	}
 	if len(changes) == 0 {
-		_, err := fmt.Fprintf(a.out, "no tool of %s describes itself anew\n", server)
+		_, err := fmt.Fprintf(a.out, "all that is known of what the tools of %s say was agreed to\n", server)
 		return err
 	}
 	for _, c := range changes {
+		if c.Before == "" {
+			fmt.Fprintf(a.shown(), "%s says:\n%s\n\n", c.Tool, bot.Visible(c.After))
+			continue
+		}
 		fmt.Fprintf(a.shown(), "%s said:\n%s\nand says now:\n%s\n\n", c.Tool, bot.Visible(c.Before), bot.Visible(c.After))
 	}
 	if !yes {

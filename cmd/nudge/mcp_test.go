@@ -47,6 +47,9 @@ func TestToolsOfAServer(t *testing.T) {
 	if card.Tool != "wiki__echo" || !strings.Contains(card.Text, "MCP server wiki, which says: Says it again.") {
 		t.Errorf("the card is %s", card.raw)
 	}
+	if out, status := p.run("mcp"); status != 0 || !strings.Contains(out, "wiki__echo  approve = \"ask\", only seen") {
+		t.Errorf("nudge mcp (status %d) printed:\n%s", status, out)
+	}
 	k.say("/approve " + card.ID)
 	if final := k.until("final"); !strings.Contains(final.Text, "[outside text from the MCP server wiki:") || !strings.Contains(final.Text, `heard {"text":"hello"}`) {
 		t.Errorf("the result is %q", final.Text)
@@ -81,7 +84,7 @@ func TestToolsOfAServer(t *testing.T) {
 	k.until("waiting")
 	k.end()
 	out, status := p.run("doctor")
-	if status != exitFailed || !strings.Contains(out, "wiki offers wiki__echo (ask)") || !strings.Contains(out, "WRONG  mcp     gone cannot be reached") {
+	if status != exitFailed || !strings.Contains(out, "wiki offers wiki__echo (ask, agreed)") || !strings.Contains(out, "WRONG  mcp     gone cannot be reached") {
 		t.Errorf("the doctor (status %d) printed:\n%s", status, out)
 	}
 }

@@ -4,7 +4,7 @@
 // (link.go) keeps the connection, begins it anew when it breaks, and never keeps Nudge from starting. Which of a server's
 // tools are offered, the operator lists by name. How a tool describes itself is text of strangers that the model reads with
 // every request; so it is kept when it is seen for the first time (pin.go), and a tool that describes itself anew is not
-// offered until somebody has agreed. What a tool gives is outside text, and what it is given leaves the machine, as far as
+// offered until somebody has agreed. What it said at first is offered at once, and is outside text until somebody agrees. What a tool gives is outside text, and what it is given leaves the machine, as far as
 // anybody knows: what a server claims about itself is shown to people and believed by nobody.
 package mcp
 
@@ -161,6 +161,7 @@ type ToolStatus struct {
 	Name    string // as the model reads it
 	Offered bool
 	Why     string // it is not offered
+	Agreed  bool   // somebody has agreed to how it describes itself; otherwise it was only seen
 	Policy  agent.Policy
 	Says    string // how it describes itself
 	Claims  string // what it claims about what it does; "" for nothing

@@ -417,6 +417,7 @@ func TestAChangedDescriptionIsAskedAbout(t *testing.T) {
 		changes, err = Changes(tx, "test")
 		return err
 	})
+	changes = slices.DeleteFunc(changes, func(c Change) bool { return c.Tool == "fail" }) // which was only seen
 	if err != nil || len(changes) != 1 || changes[0].Tool != "echo" || !strings.Contains(changes[0].After, poison) || strings.Contains(changes[0].Before, "evil") {
 		t.Errorf("the changes are %+v, %v", changes, err)
 	}
@@ -442,6 +443,93 @@ func TestAChangedDescriptionIsAskedAbout(t *testing.T) {
 	d = newDesk(t, store, server)
 	d.run()
 	d.until("it is withheld", func() bool { return slices.Equal(d.offered(), []string{"test__fail"}) })
+}
+
+// What a tool says is a stranger's until somebody has agreed to just that, whatever it said before and however often it is seen. It
+// is of use all the same.
+func TestWhatNobodyHasAgreedToIsForeign(t *testing.T) {
+	server, file := program(t, "plain", "echo", "fail")
+	store := newStore(t)
+	start := func() (d *desk, stop func()) {
+		d = newDesk(t, store, server)
+		stop = d.run()
+		d.until("it is reached", func() bool { return d.servers.Status()[0].Error == "" })
+		return d, stop
+	}
+	foreign := func(d *desk, name string) bool {
+		says := d.tool(name).Foreign
+		if says != "" && says != "the description of test's tools, which nobody has agreed to" {
+			t.Errorf("it is said to be %q", says)
+		}
+		for _, s := range d.servers.Status()[0].Tools {
+			if s.Name == name && s.Agreed != (says == "") {
+				t.Errorf("the status of %s is %+v", name, s)
+			}
+		}
+		return says != ""
+	}
+	// agree agrees to some of what is shown, as it was shown then.
+	shown := func() (changes []Change) {
+		if err := store.View(t.Context(), func(tx memory.Tx) (err error) { changes, err = Changes(tx, "test"); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return changes
+	}
+	agree := func(changes []Change) (agreed int) {
+		if err := store.Update(t.Context(), func(tx memory.Tx) (err error) { agreed, err = Agree(tx, "test", changes); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return agreed
+	}
+	d, stop := start()
+	if result, err := d.call("test__echo", `{"text":"hello"}`); err != nil || !strings.Contains(result.Text, "hello") || !foreign(d, "test__echo") || !foreign(d, "test__fail") {
+		t.Errorf("what was only seen gives %q, %v", result.Text, err)
+	}
+	first := shown()
+	if len(first) != 2 || first[0].Tool != "echo" || first[0].Before != "" || !strings.Contains(first[0].After, "Says it again.") {
+		t.Errorf("what was only seen is shown as %+v", first)
+	}
+	if n := agree(first[:1]); n != 1 || agree(first[:1]) != 0 {
+		t.Errorf("%d were agreed to", n)
+	}
+	d.servers.Look(t.Context())
+	if foreign(d, "test__echo") || !foreign(d, "test__fail") {
+		t.Error("what was agreed to is a stranger's, or what was not is none")
+	}
+	stop()
+	d, stop = start()
+	if foreign(d, "test__echo") || !foreign(d, "test__fail") {
+		t.Error("after a start what was agreed to is a stranger's, or what was not is none")
+	}
+	stop()
+	if err := os.WriteFile(file, []byte("Something else."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, stop = start()
+	d.until("it is withheld", func() bool { return slices.Equal(d.offered(), []string{"test__fail"}) })
+	if n := agree(first); n != 1 { // to fail alone: echo says something else now
+		t.Errorf("%d were agreed to", n)
+	}
+	d.servers.Look(t.Context())
+	if foreign(d, "test__fail") || len(d.offered()) != 1 {
+		t.Errorf("offered are %q", d.offered())
+	}
+	if n := agree(shown()); n != 1 {
+		t.Errorf("%d were agreed to", n)
+	}
+	d.servers.Look(t.Context())
+	if foreign(d, "test__echo") || len(shown()) != 0 {
+		t.Errorf("what was agreed to is a stranger's; shown is %+v", shown())
+	}
+	stop()
+}
+
+// What was kept before it was noted whether anybody has agreed was only seen.
+func TestAPinOfOld(t *testing.T) {
+	var p pin
+	if err := json.Unmarshal([]byte(`{"description":"d","schema":{},"digest":"x"}`), &p); err != nil || p.Agreed {
+		t.Errorf("it is %+v, %v", p, err)
+	}
 }
 
 func TestNames(t *testing.T) {

@@ -41,11 +41,12 @@ func (l look) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pin is how a tool described itself when that was agreed to: when it was first seen, or later by a person.
+// pin is how a tool described itself when it was first seen, or when somebody agreed to it.
 type pin struct {
 	look
 	Digest string `json:"digest"`
-	Anew   *look  `json:"anew,omitempty"` // how it describes itself now, which nobody has agreed to
+	Agreed bool   `json:"agreed,omitempty"` // somebody has read it and agreed; until then it is outside text
+	Anew   *look  `json:"anew,omitempty"`   // how it describes itself now, where that is another way
 }
 
 // lookOf checks how a tool describes itself. The error says why it is not offered.
@@ -105,19 +106,22 @@ func see(tx memory.Tx, server, tool string, now look) (p pin, fresh bool, err er
 	return p, fresh, tablePins.Put(tx, pinKey(server, tool), p)
 }
 
-// Change is a tool that describes itself anew.
+// Change is a tool that describes itself as nobody has agreed to.
 type Change struct {
 	Tool          string // as its server names it
-	Before, After string // all that it says, on lines
+	Before, After string // all that it says, on lines; Before is "" for one that has always said so
 	digest        string // of what it says now
 }
 
-// Changes lists the tools of a server that describe themselves anew.
+// Changes lists the tools of a server that describe themselves as nobody has agreed to: anew, or since they were first seen.
 func Changes(tx memory.Tx, server string) ([]Change, error) {
 	var changes []Change
 	err := eachPin(tx, server, func(tool string, p pin) error {
-		if p.Anew != nil {
+		switch {
+		case p.Anew != nil:
 			changes = append(changes, Change{tool, p.look.text(), p.Anew.text(), p.Anew.digest()})
+		case !p.Agreed:
+			changes = append(changes, Change{tool, "", p.look.text(), p.Digest})
 		}
 		return nil
 	})
@@ -132,10 +136,14 @@ func Agree(tx memory.Tx, server string, shown []Change) (agreed int, err error) 
 		if err != nil {
 			return agreed, err
 		}
-		if !found || p.Anew == nil || p.Anew.digest() != c.digest {
+		now := p.look
+		if p.Anew != nil {
+			now = *p.Anew
+		}
+		if !found || p.Anew == nil && p.Agreed || now.digest() != c.digest {
 			continue
 		}
-		if err := tablePins.Put(tx, pinKey(server, c.Tool), pin{look: *p.Anew, Digest: c.digest}); err != nil {
+		if err := tablePins.Put(tx, pinKey(server, c.Tool), pin{look: now, Digest: c.digest, Agreed: true}); err != nil {
 			return agreed, err
 		}
 		agreed++

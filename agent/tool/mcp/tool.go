@@ -75,9 +75,13 @@ func (l *link) tool(name string, p pin) agent.Tool {
 	if l.readOnly(name) {
 		effect = agent.Read
 	}
+	foreign := ""
+	if !p.Agreed {
+		foreign = fmt.Sprintf("the description of %s's tools, which nobody has agreed to", l.Name)
+	}
 	return agent.Tool{
 		Spec: agent.Spec{
-			Name: l.ToolName(name), Description: p.Description, Schema: p.Schema, Effect: effect,
+			Name: l.ToolName(name), Description: p.Description, Schema: p.Schema, Effect: effect, Foreign: foreign,
 			Labels:  agent.Labels{Outside: true, WayOut: true},
 			Policy:  l.policy(name),
 			Timeout: l.Timeout + 2*l.all.times.back, // later than the call's own, which says more
@@ -205,7 +209,7 @@ func (l *link) status() Status {
 	s := Status{Server: l.Name, Error: l.down}
 	for _, name := range l.Tools {
 		p, why := l.pins[name], l.withheld(name)
-		s.Tools = append(s.Tools, ToolStatus{Name: l.ToolName(name), Offered: why == "", Why: why, Policy: l.policy(name), Says: p.Description, Claims: p.Claims})
+		s.Tools = append(s.Tools, ToolStatus{Name: l.ToolName(name), Offered: why == "", Why: why, Agreed: p.Agreed, Policy: l.policy(name), Says: p.Description, Claims: p.Claims})
 	}
 	return s
 }
