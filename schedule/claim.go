@@ -306,6 +306,9 @@ func (c *claiming) sync(from time.Time, saved bool) error {
 		if err := c.advance(name, zone, timed.Next(from)); err != nil {
 			return err
 		}
+		if err := c.keepAgain(name, zone); err != nil {
+			return err
+		}
 	}
 	for name, zone := range c.state.Zones {
 		if len(c.row.people[name]) > 0 || c.isGoing(name) {

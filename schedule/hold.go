@@ -254,7 +254,7 @@ func without(people, others []string) []string {
 }
 
 // noteWoken notes of each person whose run ended well when they were woken, and gives those to whom a run would have said
-// something that was held back, with the end of the first of their snoozes.
+// something that was held back, with when the first of their snoozes ends or, where that is past, a second from now.
 func (t *tick) noteWoken(tx memory.Tx, v verdict, now time.Time) (silenced []string, first time.Time, err error) {
 	for _, person := range v.well {
 		a, err := LoadAttention(tx, person)
@@ -268,7 +268,7 @@ func (t *tick) noteWoken(tx memory.Tx, v verdict, now time.Time) (silenced []str
 		case taste.Withheld == t.part(person).before.Episode:
 			taste.Withheld = ""
 			silenced = append(silenced, person)
-			first = earlier(first, a.SnoozedBy(t.heartbeat.Name, now))
+			first = earlier(first, latest(now.Add(time.Second), a.SnoozedBy(t.heartbeat.Name, now))) // it may have ended since
 		case taste.Less > 0:
 			taste.Woke = t.at
 		default:

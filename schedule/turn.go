@@ -51,6 +51,18 @@ func (c *claiming) tick(zone *Zone) (*tick, error) {
 // laterDue is why a tick is not taken up that was cut off.
 const laterDue = "; a later one is due"
 
+// keepAgain puts the row back of what comes out of turn in a zone, after the heartbeat was saved.
+func (c *claiming) keepAgain(zone string, z *Zone) error {
+	again := z.again()
+	switch {
+	case c.isGoing(zone) || again.IsZero() && len(z.Asked) == 0:
+		return nil // the end of what is going on puts it
+	case len(z.Asked) > 0:
+		again = c.now
+	}
+	return c.tx.Due().Put(memory.DueRow{Key: retryKey(c.row.name, zone), At: latest(again, c.now)})
+}
+
 // takeTurn opens a tick in turn. What comes out of turn by now comes with it, but for what people asked for.
 func (c *claiming) takeTurn(zone *Zone, at time.Time, again bool) (*tick, error) {
 	if !again {
