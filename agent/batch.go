@@ -123,7 +123,7 @@ func (a *actor) invocation(c *call, arguments json.RawMessage) Invocation {
 	return Invocation{
 		Session: a.session, Turn: t.id, Call: c.ID, Key: t.id + "/" + strconv.Itoa(t.steps) + "/" + c.ID,
 		Person: t.person, Address: t.address, Wake: t.wake, Arguments: arguments, Progress: func(string) {},
-		Tainted: a.tainted(), Given: a.state.gave(t.person.ID), origin: a.origin(),
+		Tainted: a.tainted(), Given: a.state.gave(t.person.ID), origin: a.state.sent(),
 	}
 }
 

@@ -265,7 +265,7 @@ func (s *state) answered(e *modelCallEntry) {
 	if len(e.Calls) > 0 || strings.TrimSpace(e.Text) != "" {
 		t.empties = 0
 		// Whatever the model had before it may be in what it says.
-		s.sayMarked(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning}, compact.Mark{Origin: s.origin})
+		s.sayMarked(model.Message{Role: model.Assistant, Text: e.Text, Calls: e.Calls, Reasoning: e.Reasoning}, compact.Mark{Origin: s.sent()})
 	} else {
 		t.empties++ // not sent again: some providers refuse a message that says nothing
 	}
@@ -282,6 +282,14 @@ func (s *state) answered(e *modelCallEntry) {
 	for _, c := range e.Calls {
 		t.batch = append(t.batch, &call{Call: c})
 	}
+}
+
+// sent is the origin of what the model was sent last, the descriptions of tools among it.
+func (s *state) sent() compact.Origin {
+	if s.turn == nil || len(s.turn.foreign) == 0 {
+		return s.origin
+	}
+	return s.origin.With(compact.Origin{Outside: s.turn.foreign[0]})
 }
 
 // paid takes what a model call came to.

@@ -25,15 +25,7 @@ func (ag *Agent) taints(o compact.Origin, person PersonID) bool {
 }
 
 // tainted reports whether the turn under way is.
-func (a *actor) tainted() bool { return a.taints(a.origin(), a.state.turn.person.ID) }
-
-// origin is that of what the model was sent last, the descriptions of tools among it.
-func (a *actor) origin() compact.Origin {
-	if foreign := a.state.turn.foreign; len(foreign) > 0 {
-		return a.state.origin.With(compact.Origin{Outside: foreign[0]})
-	}
-	return a.state.origin
-}
+func (a *actor) tainted() bool { return a.taints(a.state.sent(), a.state.turn.person.ID) }
 
 // foreign says in words what strangers wrote of the tools that a request offers, as far as nobody has agreed to it.
 func (a *actor) foreign(offered []model.Tool) (places []string) {

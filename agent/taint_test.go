@@ -166,11 +166,11 @@ func TestDescriptionsThatNobodyHasAgreedTo(t *testing.T) {
 	}
 }
 
-// A turn is tainted exactly in those steps before which such a tool was offered, whenever it comes, goes or is agreed to, and whatever
-// is restarted.
+// A turn is tainted exactly when such a tool was offered before a step of the conversation: what the model said then may have been made
+// from what it read, whenever the tool goes or is agreed to, and whatever is restarted.
 func TestDescriptionsTaintWhileTheyAreSent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"offer", "agree", "withdraw", "talk", "talk", "restart"}), 3, 12).Draw(rt, "moves")
+		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"offer", "agree", "withdraw", "talk", "new", "restart"}), 3, 12).Draw(rt, "moves")
 		inBubble(t, rt, func(f *faults) {
 			sent := false
 			probe := labelled("probe", "fine", agent.Read, agent.Labels{}, func(in agent.Invocation) {
@@ -180,14 +180,14 @@ func TestDescriptionsTaintWhileTheyAreSent(t *testing.T) {
 			})
 			wiki := labelled("wiki", "found", agent.Read, goesOut, nil)
 			m := &agenttest.Model{T: f, Script: func(req model.Request) model.Answer {
-				sent = slices.ContainsFunc(req.Tools, func(tool model.Tool) bool { return tool.Name == "wiki" && strings.Contains(tool.Description, poison) })
+				sent = sent || slices.ContainsFunc(req.Tools, func(tool model.Tool) bool { return tool.Name == "wiki" && strings.Contains(tool.Description, poison) })
 				if n := len(agenttest.Results(req)); n < 2 {
 					return agenttest.Do(agenttest.Call(n+1, "probe", "{}"))
 				}
 				return agenttest.Say("done")
 			}}
 			w := agenttest.Start(f, agent.Config{Store: open(f), Model: m, Spec: agent.ModelSpec{Name: "scripted", Window: 40000, MaxOutput: 500}, Tools: []agent.Tool{probe}})
-			offers := []agent.Tool{}
+			offers, session := []agent.Tool{}, agenttest.Home
 			for n, move := range moves {
 				switch move {
 				case "restart":
@@ -200,11 +200,13 @@ func TestDescriptionsTaintWhileTheyAreSent(t *testing.T) {
 					offers = []agent.Tool{wiki}
 				case "withdraw":
 					offers = nil
+				case "new":
+					session, sent = fmt.Sprintf("%s#%d", agenttest.Home, n), false
 				}
 				if err := w.Agent.Offer(offers); err != nil {
 					f.Fatal(err)
 				}
-				if _, err := w.Pass(agent.Message{ID: fmt.Sprint(n), Keys: []string{fmt.Sprint(n)}, Provenance: agent.Human, Text: "talk"}); err != nil {
+				if _, err := w.Pass(agent.Message{Session: session, ID: fmt.Sprint(n), Provenance: agent.Human, Text: "talk"}); err != nil {
 					f.Fatal(err)
 				}
 				w.Rest()
