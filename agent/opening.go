@@ -62,6 +62,9 @@ func (ag *Agent) openings(tool *Tool, in Invocation) (open []Opening, frame stri
 	}
 	words := map[string]string{}
 	for _, o := range declared {
+		if ag.Secrets.Text(o.String()) != o.String() {
+			continue // nobody can agree to bounds that are hidden from them
+		}
 		if _, given := arguments[o.Name]; given && o.Within != "" && openName.MatchString(o.Name) {
 			words[o.Name] = o.Within
 		}

@@ -13,6 +13,7 @@ import (
 	"nudge/agent"
 	"nudge/agent/agenttest"
 	"nudge/agent/model"
+	"nudge/agent/secret"
 	"nudge/memory"
 )
 
@@ -254,6 +255,35 @@ func TestOnlyWhatACardOffersIsLeftOpen(t *testing.T) {
 	}
 	if n := len(rulesOf(t, w.Config.Store, agenttest.Ann.ID)); n != 0 || h.d.all() != "" {
 		t.Errorf("there are %d rules, and it ran %q", n, h.d.all())
+	}
+}
+
+// TestNoBoundIsAgreedToUnread has bounds of which something is hidden where they are shown: they are not offered, not taken, and let
+// nothing run.
+func TestNoBoundIsAgreedToUnread(t *testing.T) {
+	h := newHarbour(&deeds{})
+	w, _ := fresh(t, asked, h.Tool)
+	const call = `ship {"env":"staging","version":"v1"}`
+	mark := allowedOpen(t, w, call, "version") // nothing is hidden yet
+	within := mark.Open[0].Within
+	w.Config.Secrets = secret.New(within[len(within)-8:])
+	w.Restart()
+	h.expect(t, w, true, `ship {"env":"staging","version":"v2"}`)
+	card := asks(w, `ship {"env":"production","version":"v1"}`)
+	var open []agent.Opening
+	for _, r := range w.Said(agent.Approval) {
+		open = r.Open
+	}
+	if slices.ContainsFunc(open, func(o agent.Opening) bool { return o.Name == "version" }) {
+		t.Errorf("it offers %v", open)
+	}
+	o, err := w.Agent.Weigh(t.Context(), agenttest.Ann, agent.Decision{Card: card, Verdict: agent.Always, Open: []string{"version"}})
+	if err != nil || o == nil || !strings.Contains(o.Text, "cannot be left open") {
+		t.Errorf("it is weighed %+v, error %v", o, err)
+	}
+	allow(t, w, card, "version")
+	if faults := agenttest.Only(w.Rest(), agent.Fault); len(faults) != 1 || len(rulesOf(t, w.Config.Store, agenttest.Ann.ID)) != 1 {
+		t.Errorf("it says %s", agenttest.Lines(faults))
 	}
 }
 
