@@ -28,7 +28,7 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 			case w.Conversation != e.Address && !agent.Direct(e.Address):
 				elsewhere++
 			default:
-				lines = append(lines, CardText(w.Reply, slash))
+				lines = append(lines, CardText(Hide(w.Reply, h.Secrets), slash))
 			}
 			return nil
 		})

@@ -25,10 +25,15 @@ func (h *Hub) click(ctx context.Context, e Event) (Admission, error) {
 	if e.Batch {
 		return h.decideBatch(ctx, e)
 	}
+	decision, err := h.whole(ctx, e.Click, e.Keeps)
+	if err != nil {
+		return 0, err
+	}
+	e.Click = decision
 	return h.pass(ctx, e, agent.Message{Decision: e.Click, Provenance: agent.Decided})
 }
 
-// Card gives a card that still awaits a decision.
+// Card gives a card that still awaits a decision, as it may be shown.
 func (h *Hub) Card(ctx context.Context, id string) (card agent.Reply, waiting bool, err error) {
 	err = h.Store.View(ctx, func(tx memory.Tx) error {
 		if isRequest(id) {
@@ -40,7 +45,7 @@ func (h *Hub) Card(ctx context.Context, id string) (card agent.Reply, waiting bo
 		card, waiting, err = agent.WaitingCardOf(tx, id)
 		return err
 	})
-	return card, waiting, err
+	return Hide(card, h.Secrets), waiting, err
 }
 
 // Schema is the JSON Schema of a tool's arguments.
@@ -62,7 +67,12 @@ func (h *Hub) Weigh(ctx context.Context, e Event) (*agent.Objection, error) {
 	if elsewhere, err := h.elsewhere(ctx, e); err != nil || elsewhere {
 		return &agent.Objection{Text: cardElsewhere, Final: true}, err
 	}
-	return h.agent.Weigh(ctx, e.From, *e.Click)
+	decision, err := h.whole(ctx, e.Click, e.Keeps)
+	if err != nil {
+		return nil, err
+	}
+	against, err := h.agent.Weigh(ctx, e.From, *decision)
+	return h.hidden(against), err
 }
 
 // cardElsewhere is what a person is told whose click is about a card that does not stand where it was made.

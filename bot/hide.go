@@ -11,7 +11,7 @@ import (
 )
 
 // hiddenLine stands on a card that does not show all that runs.
-const hiddenLine = secret.Mark + " stands for a secret that is not shown. What runs has it; if you edit the arguments, write it anew."
+const hiddenLine = secret.Mark + " stands for a secret that is not shown. What runs has it; an argument that you leave like that when you edit stays as it is."
 
 // Hide is a reply as it may be shown: without the secrets in it, and where strangers may have had a hand in its words, without
 // links; no platform is to make any of those, nor of what stands on the card of a call. A card of which something was hidden says

@@ -72,7 +72,7 @@ func (h *Hub) Overview(ctx context.Context, of agent.Person, standing Standing) 
 		err = agent.WaitingCards(tx, func(w agent.WaitingCard) error {
 			may, err := h.agent.MayDecide(tx, w, of.ID)
 			if may && !w.Reply.IsContinuation() {
-				o.Cards = append(o.Cards, w.Reply)
+				o.Cards = append(o.Cards, Hide(w.Reply, h.Secrets))
 			}
 			return err
 		})

@@ -113,6 +113,10 @@ func (h *Hub) decide(ctx context.Context, e Event, d *agent.Decision) (Admission
 		e.Click = d
 		return h.decideRequest(ctx, e)
 	}
+	d, err := h.whole(ctx, d, false)
+	if err != nil {
+		return 0, err
+	}
 	return h.pass(ctx, e, agent.Message{Provenance: agent.Decided, Decision: d})
 }
 

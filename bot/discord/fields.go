@@ -42,12 +42,13 @@ func (d *Discord) editForm(card agent.Reply, schema json.RawMessage, user string
 		return fieldsForm(card, fields, draft)
 	}
 	words := input{Type: typeInput, ID: formInput, Style: longInput, Most: inputLimit, Required: true}
-	words.Value = cmp.Or(draft[formInput], indented(card.Arguments))
+	shown, kept := bot.Editable(card.Arguments)
+	words.Value = cmp.Or(draft[formInput], shown)
 	if utf8.RuneCountInString(words.Value) > inputLimit {
 		return &modal{customID(actionEdit, card.ID), "Too long for a form", []any{formText{typeText,
 			escape("These arguments are too long for a form of Discord's. Write instead, where the card stands:") + "\n\n" + escape("nudge edit "+card.ID+" {…}")}}}
 	}
-	return &modal{customID(actionEdit, card.ID), "Edit", []any{labelled{typeLabel, "Arguments, as a JSON object", "", words}}}
+	return &modal{customID(actionEdit, card.ID), "Edit", []any{labelled{typeLabel, "Arguments, as a JSON object", cut(kept, fieldHintLimit), words}}}
 }
 
 func fieldsForm(card agent.Reply, fields []form.Field, draft map[string]string) *modal {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/bot/bottest/discordtest"
 	"nudge/bot/form"
 )
@@ -193,6 +194,61 @@ func TestFormsKeepArguments(t *testing.T) {
 		fault, err := h.discord.fill(context.Background(), h.ear, &decision, form.Stamp(fields), values)
 		if err != nil || fault != "" || string(decision.Arguments) != before {
 			r.Fatalf("%s became %s: %s %v", before, decision.Arguments, fault, err)
+		}
+	})
+}
+
+// TestFormsShowNothingHidden opens forms for arguments of which something was hidden, and sends them as they are: neither what was
+// hidden nor what stands for it is in any, and exactly those arguments do not come back.
+func TestFormsShowNothingHidden(t *testing.T) {
+	const word = "plover-1172-of-the-config"
+	secrets := secret.New(word)
+	kinds := []string{`{"type":"string"}`, `{"type":["string","null"]}`, `{"type":"array"}`, `{}`}
+	fits := [][]string{{`"a"`, `"a ` + word + `"`}, {"null", `"` + word + `"`}, {`[1]`, `["` + word + `"]`}, {"7", `{"k":"` + word + `"}`}}
+	h := listen(t, discordtest.Options{}, brisk)
+	rapid.Check(t, func(r *rapid.T) {
+		var properties, required, arguments, open []string
+		for n := range rapid.IntRange(1, 9).Draw(r, "fields") {
+			kind := rapid.IntRange(0, len(kinds)-1).Draw(r, "kind")
+			name, value := fmt.Sprintf(`"n%d"`, n), rapid.SampledFrom(fits[kind]).Draw(r, "value")
+			properties = append(properties, name+":"+kinds[kind])
+			arguments = append(arguments, name+":"+value)
+			if rapid.Bool().Draw(r, "required") {
+				required = append(required, name)
+			}
+			if !strings.Contains(value, word) {
+				open = append(open, name+":"+value)
+			}
+		}
+		schema := fmt.Sprintf(`{"properties":{%s},"required":[%s]}`, strings.Join(properties, ","), strings.Join(required, ","))
+		card := agent.Reply{ID: "card", Tool: "delete", Arguments: secrets.JSON([]byte("{" + strings.Join(arguments, ",") + "}"))}
+		data, err := json.Marshal(h.discord.editForm(card, json.RawMessage(schema), ann))
+		if err != nil {
+			r.Fatal(err)
+		}
+		asJSON, err := json.Marshal(h.discord.editForm(card, nil, ann))
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, form := range []string{string(data), string(asJSON)} {
+			if strings.Contains(form, word) || strings.Contains(form, secret.Mark) {
+				r.Fatalf("the form of %s shows %s", arguments, form)
+			}
+		}
+		f, ok := discordtest.ReadForm(data)
+		if !ok {
+			r.Fatalf("discord refuses %s", data)
+		}
+		values := map[string]string{}
+		for _, in := range f.Inputs() {
+			values[in.ID] = in.Holds()
+		}
+		fields, _ := fieldsOf(json.RawMessage(schema), card.Arguments)
+		h.ear.schema, h.ear.arguments = schema, string(card.Arguments)
+		decision := agent.Decision{Card: "card", Verdict: agent.Edit}
+		fault, err := h.discord.fill(context.Background(), h.ear, &decision, form.Stamp(fields), values)
+		if want := "{" + strings.Join(open, ",") + "}"; err != nil || fault != "" || string(decision.Arguments) != want {
+			r.Fatalf("%s became %s, want %s: %s %v", arguments, decision.Arguments, want, fault, err)
 		}
 	})
 }

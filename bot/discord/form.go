@@ -1,7 +1,6 @@
 package discord
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -163,14 +162,6 @@ func openMenu(open []agent.Opening) menu {
 	return m
 }
 
-func indented(arguments json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, arguments, "", "  ") != nil {
-		return string(arguments)
-	}
-	return b.String()
-}
-
 // submitted takes a filled-in form. Discord has closed it, so that what is wrong with it is told beside the card.
 func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction) {
 	action, card := readCustomID(i.Data.ID)
@@ -193,7 +184,7 @@ func (d *Discord) submitted(ctx context.Context, in bot.Receiver, i interaction)
 	}
 	event := bot.Event{
 		Keys: []string{"discord-interaction:" + i.ID}, From: i.person(), At: saidAt(i.ID), ID: message{i.Channel, i.Message.ID}.String(),
-		Click: &agent.Decision{Card: card, Verdict: verdict},
+		Click: &agent.Decision{Card: card, Verdict: verdict}, Keeps: true,
 	}
 	values := entered(i.Data.Components)
 	if open := values[openInput]; verdict == agent.Always && open != "" {

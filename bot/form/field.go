@@ -43,9 +43,13 @@ type Field struct {
 	nullable bool
 	required bool
 	value    json.RawMessage // as it stands; nil when it is left out
+	hidden   bool            // something in it was hidden: it is shown empty, and stays as it is unless it is filled in
 	rest     bool            // it stands for several arguments, as a JSON object
 	limits   Limits
 }
+
+// keptHint stands at a field that is hidden.
+const keptHint = "Hidden: it stays as it is unless you fill this in."
 
 // Fields are the fields for arguments: those that the schema names in its order, then the others that are there. ok is false
 // when there are none that could be filled in, or when they cannot be told apart in a form.
@@ -69,6 +73,9 @@ func Fields(schema, arguments json.RawMessage, limits Limits) (fields []Field, o
 		_ = json.Unmarshal(parts[name], &f.part) // true, or nothing, allows any JSON
 		f.types, f.nullable = f.part.kinds()
 		f.Hint = strings.TrimSpace(bot.Visible(f.part.Description))
+		if f.hidden = bot.Conceals(f.value) || bot.Conceals(json.RawMessage(name)); f.hidden {
+			f.value, f.Hint = nil, strings.TrimSpace(keptHint+" "+f.Hint)
+		}
 		fields = append(fields, f)
 	}
 	return fields, slices.ContainsFunc(fields, func(f Field) bool { return f.Way() != Kept })
@@ -92,7 +99,11 @@ func Squeeze(fields []Field, most int) (squeezed []Field) {
 	rest.value = object(squeezed[most-1:], func(f Field) json.RawMessage { return f.value })
 	var names []string
 	for _, f := range squeezed[most-1:] {
-		names = append(names, f.Name)
+		name := f.Name
+		if f.hidden {
+			name += " (hidden, stays unless written)"
+		}
+		names = append(names, name)
 	}
 	rest.Hint = bot.Visible(strings.Join(names, ", "))
 	return append(append(squeezed[:most-1:most-1], rest), kept...)
@@ -104,6 +115,8 @@ func (f Field) Way() Way {
 	switch {
 	case f.choices() != nil:
 		return Choice
+	case f.hidden && !f.only("string"):
+		return JSON
 	case f.only("boolean") && (f.isEmpty() || isBoolean(f.value)):
 		return Switch
 	case f.only("string") && (isText || f.isEmpty()):
@@ -121,7 +134,7 @@ func (f Field) Way() Way {
 
 // Optional reports whether a field may be left empty. A text that is required may be empty.
 func (f Field) Optional() bool {
-	return !f.required || f.nullable || f.Way() == Text && f.Shown() == ""
+	return !f.required || f.hidden || f.nullable || f.Way() == Text && f.Shown() == ""
 }
 
 // Decimal reports whether a number may have a fraction.
@@ -171,7 +184,7 @@ func (f Field) Shown() string {
 
 // choices are the values of an enum that fits into a menu; nil when there is none.
 func (f Field) choices() []json.RawMessage {
-	if len(f.part.Enum) == 0 || len(f.part.Enum) >= f.limits.Options {
+	if f.hidden || len(f.part.Enum) == 0 || len(f.part.Enum) >= f.limits.Options {
 		return nil
 	}
 	there := f.value == nil

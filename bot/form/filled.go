@@ -16,14 +16,15 @@ import (
 func Stamp(fields []Field) string {
 	var b strings.Builder
 	for _, f := range fields {
-		fmt.Fprintf(&b, "%q %s %v %v %q\n", f.Name, f.Way(), f.required, f.nullable, f.value)
+		fmt.Fprintf(&b, "%q %s %v %v %v %q\n", f.Name, f.Way(), f.required, f.nullable, f.hidden, f.value)
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:8])
 }
 
 // Arguments are the arguments as a form was filled in, or what is wrong with it, by the number of the field. entered gives what
-// was written into a field or chosen there; "" for nothing.
+// was written into a field or chosen there; "" for nothing. What is hidden and was not filled in is not among them: only who has the
+// card whole can put it there.
 func Arguments(fields []Field, entered func(n int) string) (arguments json.RawMessage, faults map[int]string) {
 	faults = map[int]string{}
 	values := map[string]json.RawMessage{}
@@ -69,6 +70,9 @@ func (f Field) read(entered string) (value json.RawMessage, fault string) {
 		return f.value, ""
 	}
 	none := json.RawMessage(nil)
+	if f.hidden && text == "" {
+		return nil, "" // not null, which would be something else than what it is
+	}
 	if f.isNull() || f.nullable && f.required {
 		none = json.RawMessage("null")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 	"nudge/bot"
 	"nudge/bot/bottest/slacktest"
 	"nudge/bot/form"
@@ -370,6 +372,55 @@ func TestFormsKeepArguments(t *testing.T) {
 		got, faults := form.Arguments(fields, enteredIn(fields, sentBack(r, view)))
 		if len(faults) > 0 || !equalJSON(t, string(got), string(object)) {
 			r.Fatalf("under %s\n%s\nbecame\n%s %v", schema, object, got, faults)
+		}
+	})
+}
+
+// TestFormsShowNothingHidden opens forms for arguments of which something was hidden, and sends them as they are: neither what was
+// hidden nor what stands for it is in any, and exactly those arguments do not come back.
+func TestFormsShowNothingHidden(t *testing.T) {
+	const word = "plover-1172-of-the-config"
+	secrets := secret.New(word)
+	kinds := map[string][]string{
+		`{"type":"string"}`: {`"a"`, `"a ` + word + `"`, `"` + strings.Repeat("long ", 1000) + word + `"`}, `{"type":"string","enum":["` + word + `","b"]}`: {`"` + word + `"`, `"b"`},
+		`{"type":["string","null"]}`: {"null", `"` + word + `"`}, `{"type":"array"}`: {`["` + word + `"]`, `[1]`}, `{"type":"object"}`: {`{"` + word + `":1}`, `{}`}, `true`: {`"` + word + `"`, "7"},
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		var properties, arguments, required, open []string
+		for n := range rapid.IntRange(1, 6).Draw(r, "fields") {
+			kind := rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(r, "kind")
+			name, value := fmt.Sprintf(`"n%d"`, n), rapid.SampledFrom(kinds[kind]).Draw(r, "value")
+			properties = append(properties, name+":"+kind)
+			arguments = append(arguments, name+":"+value)
+			if rapid.Bool().Draw(r, "required") {
+				required = append(required, name)
+			}
+			if !strings.Contains(value, word) {
+				open = append(open, name+":"+value)
+			}
+		}
+		schema := json.RawMessage(fmt.Sprintf(`{"properties":{%s},"required":[%s]}`, strings.Join(properties, ","), strings.Join(required, ",")))
+		card := editCard()
+		card.Arguments = secrets.JSON([]byte("{" + strings.Join(arguments, ",") + "}"))
+		fields, ok := form.Fields(schema, card.Arguments, formLimits)
+		if !ok {
+			r.Fatal("there is no form")
+		}
+		blocks := blocksOf(fields)
+		data, err := json.Marshal(append(blocks, (&Slack{}).formFor(agent.Edit, card).Blocks.BlockSet...))
+		if err != nil {
+			r.Fatal(err)
+		}
+		if text := string(data); strings.Contains(text, word) && !strings.Contains(string(schema), word) || strings.Contains(text, secret.Mark) {
+			r.Fatalf("the form of %s shows %s", arguments, data)
+		}
+		view, refusal := slacktest.Form(blocks)
+		if refusal != "" {
+			r.Fatalf("slack refuses %s: %s", data, refusal)
+		}
+		got, faults := form.Arguments(fields, enteredIn(fields, sentBack(r, view)))
+		if want := "{" + strings.Join(open, ",") + "}"; len(faults) > 0 || !equalJSON(t, string(got), want) {
+			r.Fatalf("%s came back as %s, want %s (%v)", arguments, got, want, faults)
 		}
 	})
 }

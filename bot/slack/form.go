@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -131,7 +130,10 @@ func (s *Slack) formFor(verdict agent.Verdict, card agent.Reply) slack.ModalView
 	case agent.Edit:
 		v.Title, v.Submit = label("Edit"), label(submitEdit)
 		block.Label = label("Arguments, as a JSON object")
-		input.InitialValue = indented(card.Arguments)
+		var kept string
+		if input.InitialValue, kept = bot.Editable(card.Arguments); kept != "" {
+			block.Hint = label(cut(kept, hintLimit))
+		}
 		if length(input.InitialValue) > inputLimit {
 			return tooLong(v, card)
 		}
@@ -182,14 +184,6 @@ func overForm(text string) *slack.ModalViewRequest {
 	}
 }
 
-func indented(arguments json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, arguments, "", "  ") != nil {
-		return string(arguments)
-	}
-	return b.String()
-}
-
 // submitted takes a filled-in form. What is wrong with it is shown in the form, before anything is decided.
 func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i interaction) {
 	var why purpose
@@ -201,7 +195,7 @@ func (s *Slack) submitted(ctx context.Context, in bot.Receiver, e envelope, i in
 	i.Container.Channel, i.Container.Thread, i.Container.Message = why.Channel, why.Thread, why.Message
 	event := bot.Event{
 		Keys: []string{id}, Address: why.Address, At: time.Now(), ID: message{why.Channel, why.Message}.String(),
-		Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict},
+		Click: &agent.Decision{Card: why.Card, Verdict: why.Verdict}, Keeps: true,
 	}
 	event.From, event.Standing = s.person(ctx, i.team(s.me().team), i.User.ID)
 	if s.sent.Has(id) {

@@ -506,6 +506,43 @@ func TestSlackCardOutlivesAKill(t *testing.T) {
 	}
 }
 
+// TestSlackFormsHideSecrets opens the forms of a card on which a key was hidden: no call to Slack has it, and an edit of something else
+// runs with the key untouched.
+func TestSlackFormsHideSecrets(t *testing.T) {
+	t.Parallel()
+	const key = "ghp_a1b2c3d4e5a1b2c3d4e5a1b2c3d4e5"
+	o := openOffice(t, func(_ int, req modeltest.ChatRequest) modeltest.Reply {
+		if _, ok := results(req)["c1"]; ok {
+			return modeltest.Reply{Text: "It is written.", Usage: usage}
+		}
+		return modeltest.Reply{Calls: []model.Call{call("c1", "write_file", `{"path":"a.txt","content":"key `+key+`"}`)}, Usage: usage}
+	}, "\n[tools]\napprove = { write_file = \"ask\" }\n")
+	o.say(slacktest.Said{User: ann, Text: "please"})
+	card := o.card(slacktest.DM(ann), "")
+	if _, opened := o.slack.View(o.press(ann, card, "Always allow this…")); !opened {
+		t.Error("the form of a rule was not opened")
+	}
+	form, opened := o.slack.View(o.press(ann, card, "Edit"))
+	if !opened {
+		t.Fatal("no form was opened")
+	}
+	path, content := form.Input("path"), form.Input("content")
+	if content.Element.Initial != "" || !content.Optional {
+		t.Errorf("the form holds %+v", content)
+	}
+	o.acked(o.slack.Submit(ann, form, map[string]map[string]string{path.BlockID: {path.Element.ActionID: "b.txt"}}))
+	o.told(slacktest.DM(ann), "It is written.")
+	written, err := os.ReadFile(filepath.Join(o.place.workspace(""), "b.txt"))
+	if err != nil || string(written) != "key "+key || o.exists("a.txt") {
+		t.Errorf("it wrote %q, error %v", written, err)
+	}
+	for _, c := range o.slack.Calls("") {
+		if strings.Contains(fmt.Sprintf("%+v", c), key) {
+			t.Errorf("the key is in a call of %s", c.Method)
+		}
+	}
+}
+
 // TestSlackEditForm fills in a form that was opened before a kill, first with what does not fit.
 func TestSlackEditForm(t *testing.T) {
 	t.Parallel()
