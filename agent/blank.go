@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	removedWords   = "[removed: this person asked to be forgotten]"
-	removedMark    = "[removed]"
+	removedWords = "[removed: this person asked to be forgotten]"
+	removedMark  = "[removed]"
+	// What was read of theirs, and what the model made of it, may be in any words.
+	removedResult  = "[removed: what was read here was of a person who asked to be forgotten]"
+	removedAnswer  = "[removed: this was said to a person who asked to be forgotten]"
 	removedSummary = "[A summary of what was said before stood here. It was removed, since somebody whose words were in it asked to be forgotten.]"
 	// quoted is how many bytes words have at least that are looked for wherever somebody may have quoted them. Shorter ones
 	// stand everywhere.
@@ -23,7 +26,9 @@ const (
 
 // blank takes the person's words out of a session that is not theirs alone. The lines stay, with their numbers and times.
 func (r *forgetting) blank(session string) error {
-	b := blanking{forgetting: r, names: map[string]bool{}, others: map[string]bool{}, open: map[string]*cardEntry{}}
+	b := blanking{
+		forgetting: r, names: map[string]bool{}, others: map[string]bool{}, open: map[string]*cardEntry{}, turns: map[string]bool{}, cards: map[string]bool{},
+	}
 	lines, err := b.read(session)
 	if err != nil {
 		return err
@@ -49,7 +54,7 @@ func (r *forgetting) blank(session string) error {
 		}
 	}
 	r.of.Shared++
-	return errors.Join(r.tx.Table(tableCheckpoints).Delete(session), r.mail(session), b.files(session))
+	return errors.Join(r.tx.Table(tableCheckpoints).Delete(session), r.mail(session), b.files(session), b.parcels(session))
 }
 
 // blanking is the blanking of one shared session.
@@ -60,6 +65,11 @@ type blanking struct {
 	words    []string        // that they said, longest first
 	marks    []string        // in their words, that tell somebody or something apart: numbers, addresses, names with digits
 	attached []string        // ids of files
+	turns    map[string]bool // that were theirs
+	cards    map[string]bool // that those turns asked
+	private  []string        // lines of what was read of theirs, to be looked for in what the model said later
+	quotes   *strings.Replacer
+	saved    bool // something was read of theirs, of which the whole may be saved
 	open     map[string]*cardEntry
 }
 
@@ -85,6 +95,12 @@ func (b *blanking) read(session string) (lines []memory.Entry, err error) {
 	}
 	slices.SortFunc(b.words, func(x, y string) int { return len(y) - len(x) })
 	b.marks = marksIn(b.words)
+	slices.SortFunc(b.private, func(x, y string) int { return cmp.Or(len(y)-len(x), strings.Compare(x, y)) })
+	var pairs []string
+	for _, line := range slices.Compact(b.private) {
+		pairs = append(pairs, line, removedMark)
+	}
+	b.quotes = strings.NewReplacer(pairs...)
 	return lines, err
 }
 
@@ -98,6 +114,9 @@ func (b *blanking) meet(line memory.Entry) error {
 	switch e := e.(type) {
 	case *turnEntry:
 		id, name = e.Person.ID, e.Person.Name
+		b.turns[e.Turn] = b.theirs(id)
+	case *cardEntry:
+		b.cards[e.Card] = b.theirs(e.Asked)
 	case *decidedEntry:
 		id, name = e.By, e.Name
 	}
@@ -123,6 +142,14 @@ func (b *blanking) learn(line memory.Entry) error {
 				b.words = append(b.words, f.Name)
 			}
 		}
+	case *modelAskedEntry:
+		if b.turns[e.Turn] && e.Notes {
+			b.reads(e.Tail)
+		}
+	case *toolResultEntry:
+		if b.turns[e.Turn] && (e.Origin.Private || e.Tool == planTool) {
+			b.reads(e.Text)
+		}
 	case *cardEntry:
 		if b.theirs(e.Asked) {
 			b.open[e.Card] = e
@@ -137,6 +164,15 @@ func (b *blanking) learn(line memory.Entry) error {
 		}
 	}
 	return err
+}
+
+// reads notes what was read of theirs. Short lines stand everywhere.
+func (b *blanking) reads(text string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); len(line) >= quoted {
+			b.private = append(b.private, line)
+		}
+	}
 }
 
 // saidIn is what they said in a message, in which others may have spoken as well: each after their name, if that is known. Where
@@ -210,6 +246,9 @@ func (b *blanking) derived(text string) string {
 	for _, m := range b.marks {
 		text = strings.ReplaceAll(text, m, removedMark)
 	}
+	if b.quotes != nil {
+		text = b.quotes.Replace(text)
+	}
 	return text
 }
 
@@ -251,35 +290,94 @@ func (b *blanking) entry(e entry) {
 			e.Text, e.Name, e.Owed = "", "", nil
 		}
 		e.Text = b.without(e.Text)
+		if b.cards[e.Card] && e.Arguments != nil {
+			e.Arguments, e.Diff = json.RawMessage("{}"), ""
+		}
 	case *modelCallEntry:
-		e.Text, e.Reasoning = b.derived(e.Text), b.derived(e.Reasoning)
-		if e.Summary {
-			e.Text = removedSummary
-		}
-		for i := range e.Calls {
-			e.Calls[i].Arguments = b.withoutIn(e.Calls[i].Arguments)
-		}
+		b.answer(e)
 	case *modelAskedEntry:
 		e.Tail = b.derived(e.Tail)
+		if b.turns[e.Turn] && e.Tail != "" {
+			e.Tail = removedResult
+		}
 	case *toolCallEntry:
-		e.Arguments = b.withoutIn(e.Arguments)
+		e.Arguments, e.Left = b.argumentsOf(e.Turn, e.Arguments), b.argumentsOf(e.Turn, e.Left)
 	case *toolResultEntry:
 		e.Text = b.derived(e.Text)
+		if b.turns[e.Turn] && (e.Origin.Private || e.Tool == planTool) {
+			e.Text, b.saved = removedResult, true
+		} else if b.turns[e.Turn] && e.Ends {
+			e.Text = removedAnswer
+		}
 		for name := range b.names {
 			e.Text = strings.ReplaceAll(e.Text, name+" denied this call", "somebody denied this call")
 		}
 	case *progressEntry:
 		e.Line = b.derived(e.Line)
+		if b.turns[e.Turn] {
+			e.Line = removedMark
+		}
+	case *hookEntry:
+		if b.turns[e.Turn] {
+			e.Ruling, e.Fault = Ruling{Hide: e.Ruling.Hide}, ""
+		}
 	case *cardEntry:
-		e.Arguments = json.RawMessage(b.withoutIn(string(e.Arguments)))
+		e.Arguments, e.Why = json.RawMessage(b.argumentsOf(e.Turn, string(e.Arguments))), b.derived(e.Why)
 	case *notedEntry:
 		e.Text, e.Evidence = b.derived(e.Text), b.derived(e.Evidence)
+		for id, theirs := range b.cards {
+			if theirs && strings.Contains(e.Text, id) { // what became of a parked call of theirs
+				e.Text = removedResult
+			}
+		}
 	case *stoppedEntry:
 		e.Say = b.derived(e.Say)
 	case *compactedEntry:
-		if e.Change.Left.Summary != "" {
-			e.Change.Note, e.Change.Left.Summary = removedSummary, removedSummary
+		b.compaction(e)
+	}
+}
+
+// answer blanks what the model said: all of it in turns of theirs, where it may tell what was read of theirs in any words.
+func (b *blanking) answer(e *modelCallEntry) {
+	e.Text, e.Reasoning = b.derived(e.Text), b.derived(e.Reasoning)
+	switch {
+	case e.Summary:
+		e.Text, e.Reasoning = removedSummary, ""
+	case b.turns[e.Turn]:
+		if strings.TrimSpace(e.Text) != "" {
+			e.Text = removedAnswer
 		}
+		e.Reasoning = ""
+	}
+	for i := range e.Calls {
+		e.Calls[i].Arguments = b.argumentsOf(e.Turn, e.Calls[i].Arguments)
+	}
+}
+
+// argumentsOf are arguments that the model wrote in a turn, blanked: none in turns of theirs.
+func (b *blanking) argumentsOf(turn, arguments string) string {
+	if b.turns[turn] && arguments != "" {
+		return "{}"
+	}
+	return b.withoutIn(arguments)
+}
+
+// compaction blanks what stands for what was left out, which may be in any words as well.
+func (b *blanking) compaction(e *compactedEntry) {
+	if e.Change.Left.Summary != "" {
+		e.Change.Note, e.Change.Left.Summary = removedSummary, removedSummary
+	}
+	if !slices.Contains(slices.Collect(maps.Values(b.turns)), true) {
+		return
+	}
+	for i := range e.Change.Replaced {
+		e.Change.Replaced[i].Text = removedMark
+		for j := range e.Change.Replaced[i].Arguments {
+			e.Change.Replaced[i].Arguments[j] = "{}"
+		}
+	}
+	if e.Change.Note != "" {
+		e.Change.Note = removedSummary
 	}
 }
 
@@ -295,6 +393,11 @@ func (b *blanking) withoutIn(text string) string {
 	}
 	for _, m := range b.marks {
 		text = strings.ReplaceAll(text, m, removedMark)
+	}
+	for _, line := range b.private {
+		if data, err := plainJSON(line); err == nil {
+			text = strings.ReplaceAll(text, string(data[1:len(data)-1]), removedMark)
+		}
 	}
 	return text
 }
@@ -361,10 +464,27 @@ func (b *blanking) files(session string) error {
 			return err
 		}
 	}
-	if b.attached == nil {
+	if b.attached == nil && !b.saved {
 		return nil
 	}
 	removed, err := EraseSaved(b.tx, session) // which of them have a file's words is not kept
 	b.of.Results += removed
 	return err
+}
+
+// parcels takes out what a session is about to say of turns of theirs, but for the marks of their ends.
+func (b *blanking) parcels(session string) error {
+	var ids []uint64
+	err := b.tx.Outbox().List(0, func(p memory.Parcel) error {
+		reply, err := ReadReply(p)
+		if err == nil && reply.Session == session && b.turns[reply.Turn] && reply.Kind != SettledMark && reply.Kind != WaitingMark {
+			ids = append(ids, p.ID)
+		}
+		return nil // of what cannot be read nobody knows whose it is
+	})
+	if err != nil {
+		return err
+	}
+	b.of.Parcels += len(ids)
+	return b.tx.Outbox().Remove(ids...)
 }

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -154,6 +155,109 @@ func TestForgettingTakesWordsOutOfSharedSessions(t *testing.T) {
 	if request := fmt.Sprint(requests[len(requests)-1].Messages); strings.Contains(request, canary) || !strings.Contains(request, "Bob goes on") {
 		t.Errorf("the model reads %s", request)
 	}
+}
+
+// What was read of a person in a thread, and all that the model made of it, goes with them: results, what was remembered, what it said
+// and wrote to them, plans, summaries, checkpoints, saved results, what was said of it to others, and what lies in the outbox.
+func TestForgettingTakesWhatWasReadOfThem(t *testing.T) {
+	const inFile, inNote, inWords, inCall, inPlan = "a diagnosis in a file", "a diagnosis in a note", "in other words she is ill", "an argument about illness", "a step towards health"
+	agent.CheckpointAfter(t, 1)
+	for name, c := range map[string]struct{ window, length int }{"long results": {1 << 20, 60 << 10}, "summaries": {4000, 3000}} {
+		t.Run(name, func(t *testing.T) {
+			summaries := 0
+			script := func(req model.Request) model.Answer {
+				if keep, yes := asksForSummary(req); yes {
+					summaries++
+					return agenttest.Say(inWords + ", " + inFile + ", " + inNote + "\n" + keep)
+				}
+				last := agenttest.LastUser(req)
+				switch n := len(agenttest.Results(req)); {
+				case strings.Contains(last, "quote it"):
+					return agenttest.Say("It says:\n" + inFile + "\nand that is all.")
+				case !strings.Contains(last, "look"):
+					return agenttest.Say("fine")
+				case n == 0:
+					return agenttest.Do(agenttest.Call(1, "look", `{"x":"`+inCall+`"}`), agenttest.Call(2, "plan", `{"items":[{"text":"`+inPlan+`","done":false}]}`))
+				}
+				answer := agenttest.Say(inWords)
+				answer.Reasoning = "thinking: " + inWords
+				return answer
+			}
+			look := labelled("look", inFile+"\n"+strings.Repeat("word ", c.length/5), agent.Read, agent.Labels{Private: true, Own: true}, nil)
+			look.Policy = agent.PolicyNo
+			page := labelled("read_page", "", agent.Read, agent.Labels{}, nil)
+			page.Pages = true
+			w := agenttest.Start(t, agent.Config{
+				Store: open(t), Model: &agenttest.Model{T: t, Script: script}, Spec: agent.ModelSpec{Name: "scripted", Window: c.window, MaxOutput: 500}, Tools: []agent.Tool{look, page},
+				Recall: func(_ context.Context, r agent.Recalling) []string {
+					if r.Person.ID != sharedAnn.ID {
+						return nil
+					}
+					return []string{inNote}
+				},
+			})
+			store := w.Config.Store
+			says(t, w, sharedBob, thread, "Bob was here first")
+			says(t, w, sharedAnn, thread, "look")
+			for _, r := range w.Said(agent.Approval) {
+				m := agent.Message{Keys: []string{r.ID}, Provenance: agent.Decided, From: sharedAnn, Address: thread, Decision: &agent.Decision{Card: r.ID, Verdict: agent.Approve}}
+				if _, err := w.Pass(m); err != nil {
+					t.Fatal(err)
+				}
+				w.Rest()
+			}
+			says(t, w, sharedBob, thread, "Bob says quote it")
+			for n := range 8 {
+				says(t, w, sharedBob, thread, fmt.Sprint("Bob goes on ", n, strings.Repeat(" and on", 400)))
+			}
+			if c.window < 1<<20 && summaries == 0 {
+				t.Fatal("nothing was summed up")
+			}
+			for _, words := range []string{inFile, inNote, inWords, inCall, inPlan} {
+				if traces(t, store, words) == "" {
+					t.Fatalf("there is no %q to begin with", words)
+				}
+			}
+			lines := count(t, store, thread)
+			unsaid := agent.Reply{Kind: agent.Final, Session: thread, Turn: turnOf(t, store, thread, sharedAnn.ID), Text: inWords, Address: thread}
+			if err := store.Update(t.Context(), func(tx memory.Tx) error { return agent.Send(tx, unsaid) }); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Agent.Forget(t.Context(), forgetAnn, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, words := range []string{inFile, inNote, inWords, inCall, inPlan} {
+				if left := traces(t, store, words); left != "" {
+					t.Errorf("left of %q: %s", words, left)
+				}
+			}
+			for _, words := range []string{"Bob was here first", "and that is all.", "Bob goes on 3"} {
+				if traces(t, store, words) == "" {
+					t.Errorf("%q went too", words)
+				}
+			}
+			if found := problems(t, store); len(found) > 0 || count(t, store, thread) < lines {
+				t.Errorf("of %d lines %d are left, and a check finds %q", lines, count(t, store, thread), found)
+			}
+			w.Restart()
+			says(t, w, sharedBob, thread, "and now?")
+		})
+	}
+}
+
+// turnOf is the newest turn of a person's in a session.
+func turnOf(t testing.TB, store memory.Store, session string, person agent.PersonID) (turn string) {
+	t.Helper()
+	for _, line := range journalData(t, store, session, "turn_started") {
+		var begun struct {
+			Turn   string       `json:"turn"`
+			Person agent.Person `json:"person"`
+		}
+		if json.Unmarshal([]byte(line), &begun) == nil && begun.Person.ID == person {
+			turn = begun.Turn
+		}
+	}
+	return turn
 }
 
 // A card of the person's that waits for somebody else runs nothing any more, whoever decides it.
