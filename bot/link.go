@@ -329,27 +329,35 @@ func (h *Hub) joinPeople(tx memory.Tx, q request) error {
 	if err != nil {
 		return err
 	}
-	for _, was := range joined.Was {
+	for i, was := range joined.Was {
 		if err := agent.JoinSpent(tx, was, joined.Person); err != nil {
 			return err
 		}
 		if h.Diary == nil {
 			continue
 		}
-		if _, err := h.Diary.Move(tx, was, joined.Person); err != nil {
+		account := ""
+		if side := q.Accounts[i]; len(side) == 1 {
+			account = string(side[0])
+		}
+		if _, err := h.Diary.Move(tx, was, joined.Person, account); err != nil {
 			return err
 		}
 	}
 	return agent.Record(tx, agent.AuditLine{At: q.Decided, Did: agent.DidLink, By: q.By, About: string(q.Of.ID), With: string(q.With.ID), Card: q.ID})
 }
 
-// partPeople parts an account from the others of its person in every room that keeps something by person.
-func (h *Hub) partPeople(tx memory.Tx, account string, at time.Time) error {
+// partPeople parts an account from the others of its person in every room that keeps something by person, and gives how many
+// notes went with it.
+func (h *Hub) partPeople(tx memory.Tx, account string, at time.Time) (notes int, err error) {
 	was, err := schedule.Unlink(tx, account, at)
-	if err != nil {
-		return err
+	if err == nil {
+		err = agent.PartSpent(tx, was, account)
 	}
-	return agent.PartSpent(tx, was, account)
+	if err != nil || h.Diary == nil {
+		return 0, err
+	}
+	return h.Diary.Part(tx, was, account)
 }
 
 // unlink parts one of a person's accounts from the others.
@@ -365,7 +373,7 @@ func (h *Hub) unlink(tx memory.Tx, e Event, account string) (agent.Kind, string,
 	if !theirs {
 		return agent.Fault, fmt.Sprintf("You have no account %q. %s lists yours.", account, h.word(e.Address, "link")), nil
 	}
-	err = h.partPeople(tx, account, e.at())
+	notes, err := h.partPeople(tx, account, e.at())
 	if errors.Is(err, schedule.ErrUnlinked) {
 		return agent.Fault, "This account is linked with no other.", nil
 	}
@@ -375,10 +383,14 @@ func (h *Hub) unlink(tx memory.Tx, e Event, account string) (agent.Kind, string,
 	if err != nil {
 		return "", "", err
 	}
-	text := account + " stands for itself from now on. What I remember stays with your other accounts. What was spent of the day's money counts for both."
+	went := "No note was made with it, so what I remember stays with your other accounts."
+	if notes > 0 {
+		went = fmt.Sprintf("%s made with it went along; what else I remember stays with your other accounts.", schedule.Counted(notes, "note"))
+	}
+	text := fmt.Sprintf("%s stands for itself from now on. %s What was spent of the day's money counts for both.", account, went)
 	if account != string(e.From.ID) {
 		address := agent.PersonID(account).Home()
-		told := agent.Reply{Kind: agent.Notice, Address: address, Session: address, Text: fmt.Sprintf("%s has parted this account from their others: it stands for itself from now on.", e.From.ID)}
+		told := agent.Reply{Kind: agent.Notice, Address: address, Session: address, Text: fmt.Sprintf("%s has parted this account from their others: it stands for itself from now on, and has what I was told with it: %s.", e.From.ID, schedule.Counted(notes, "note"))}
 		if err := agent.Send(tx, told); err != nil {
 			return "", "", err
 		}

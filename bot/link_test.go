@@ -312,7 +312,7 @@ func (s *stage) restsUnless(store *memorytest.Faulty) (crashed bool) {
 	}
 }
 
-// What either account told is remembered of both, and stays with those that remain.
+// What either account told is remembered of both, and goes with it when it is parted.
 func TestLinkedAccountsHaveOneDiary(t *testing.T) {
 	store, f := openStore(t), newFake()
 	s := serve(t, store, bot.Config{Allow: []string{"chat:*"}, Diary: diary.New(diary.Config{Store: store})}, f)
@@ -346,11 +346,16 @@ func TestLinkedAccountsHaveOneDiary(t *testing.T) {
 			t.Errorf("of %s is remembered %q", who.ID, got)
 		}
 	}
-	s.says(f, ann, "/link remove chat:bob")
-	if got := notes(bob); got != nil {
-		t.Errorf("of the parted account is remembered %q", got)
+	for who, text := range map[*agent.Person]string{&ann: "plays chess", &bob: "sails to Fehmarn"} {
+		s.says(f, *who, "/remember "+text)
 	}
-	if got := notes(ann); len(got) != 2 {
-		t.Errorf("of the account that stayed is remembered %q", got)
+	said := textsOf(s.says(f, ann, "/link remove chat:bob"))
+	if !strings.Contains(said, "2 notes made with it went along") || !strings.Contains(said, "has what I was told with it: 2 notes") {
+		t.Errorf("who parts an account hears %s", said)
+	}
+	for who, want := range map[*agent.Person][]string{&ann: {"likes tea", "plays chess"}, &bob: {"has a boat", "sails to Fehmarn"}} {
+		if got := notes(*who); !slices.Equal(got, want) {
+			t.Errorf("parted, of %s is remembered %q, want %q", who.ID, got, want)
+		}
 	}
 }

@@ -366,7 +366,7 @@ func TestMove(t *testing.T) {
 	remember(t, d, "discord:7", Note{Text: "Likes tea", Said: day(3)})
 	for _, from := range []string{"discord:7", "slack:T1:U1"} {
 		if err := d.Store.Update(t.Context(), func(tx memory.Tx) error {
-			_, err := d.Move(tx, from, "person:x")
+			_, err := d.Move(tx, from, "person:x", from)
 			return err
 		}); err != nil {
 			t.Fatal(err)

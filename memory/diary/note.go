@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,9 +73,42 @@ type Origin struct {
 	Session string `json:"session,omitempty"`
 	Turn    string `json:"turn,omitempty"`
 	By      string `json:"by,omitempty"`      // "model", or "person" for their own command
-	Account string `json:"account,omitempty"` // with which the person spoke
+	Account string `json:"account,omitempty"` // with which the person spoke; "" where that is not known
+	// Also are others of their accounts with which they have said the same.
+	Also []string `json:"also,omitempty"`
 	// Outside says that text of strangers was in the model's view when it wrote the note.
 	Outside bool `json:"outside,omitempty"`
+}
+
+// meet takes in the origin of a note that said the same. What is known of neither side of it is not made known by the other.
+func (o *Origin) meet(same Origin) {
+	accounts := append(slices.Clone(o.Also), same.Also...)
+	if same.Account == "" {
+		accounts, o.Account = append(accounts, o.Account), ""
+	} else {
+		accounts = append(accounts, same.Account)
+	}
+	o.Also = o.but(accounts)
+}
+
+// but are accounts without repeats, and without the origin's first.
+func (o Origin) but(accounts []string) []string {
+	slices.Sort(accounts)
+	return slices.DeleteFunc(slices.Compact(accounts), func(a string) bool { return a == "" || a == o.Account })
+}
+
+// of reports whether a note was said with an account, and what is its origin for those who have the other accounts: false when
+// it was said with none of these.
+func (o Origin) of(account string) (said bool, rest Origin, others bool) {
+	rest = o
+	rest.Also = slices.DeleteFunc(slices.Clone(o.Also), func(a string) bool { return a == account })
+	if o.Account != account {
+		return len(rest.Also) < len(o.Also), rest, true
+	}
+	if rest.Account = ""; len(rest.Also) > 0 {
+		rest.Account, rest.Also = rest.Also[0], rest.Also[1:]
+	}
+	return true, rest, rest.Account != ""
 }
 
 // Draft is a note that is to be written, with its vectors where they could be had. Make one with [Diary.Draft].

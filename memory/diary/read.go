@@ -82,8 +82,9 @@ func (d *Diary) Forget(tx memory.Tx, person string) (Forgotten, error) {
 }
 
 // Move gives all notes of a person to another, within a transaction, and returns how many those were. Which of two notes
-// about the same is the present one is told by when they were stated.
-func (d *Diary) Move(tx memory.Tx, from, to string) (moved int, err error) {
+// about the same is the present one is told by when they were stated. account is the only one that the person had until now,
+// with which all was said of which it is not known; "" when they had several.
+func (d *Diary) Move(tx memory.Tx, from, to, account string) (moved int, err error) {
 	if from == "" || to == "" || from == to {
 		return 0, errors.New("move a diary: it is not said whose, or to whom")
 	}
@@ -98,12 +99,65 @@ func (d *Diary) Move(tx memory.Tx, from, to string) (moved int, err error) {
 			return 0, err
 		}
 		n.Older, n.Newer = "", ""
+		if n.Origin.Account == "" {
+			n.Origin.Account = account
+			n.Origin.Also = n.Origin.but(n.Origin.Also)
+		}
 		if _, _, err := d.Put(tx, to, Draft{Note: n, model: t.model, vectors: t.vectors}); err != nil {
 			return 0, err
 		}
 	}
 	_, err = d.Forget(tx, from)
 	return len(notes), err
+}
+
+// Part gives all notes of a person that were said with one of their accounts to whoever has that account alone, within a
+// transaction, and returns how many those were. What was said with others too, or may have been, stays as well.
+func (d *Diary) Part(tx memory.Tx, person, account string) (went int, err error) {
+	if person == "" || account == "" || person == account {
+		return 0, errors.New("part a diary: it is not said whose, or with whom it goes")
+	}
+	notes, err := List(tx, View{person, Private})
+	if err != nil {
+		return 0, err
+	}
+	slices.Reverse(notes) // the one stated first comes first
+	for _, n := range notes {
+		said, rest, others := n.Origin.of(account)
+		if !said {
+			continue
+		}
+		if err := d.part(tx, person, account, n.ID, rest, others); err != nil {
+			return 0, fmt.Errorf("part note %s of %s: %w", n.ID, person, err)
+		}
+		went++
+	}
+	return went, nil
+}
+
+// part gives one note to an account; if others said it too, a copy of it, and rest is the origin of what stays.
+func (d *Diary) part(tx memory.Tx, person, account, id string, rest Origin, others bool) error {
+	n, _, err := load(tx, person, id) // as it is among its neighbours by now
+	if err != nil {
+		return err
+	}
+	t, err := loadTrait(tx, person, n)
+	if err != nil {
+		return err
+	}
+	goes := n
+	goes.Older, goes.Newer, goes.Origin.Account, goes.Origin.Also = "", "", account, nil
+	if others {
+		goes.ID, n.Origin = newID(), rest // two notes from here on, which may both be edited and then be one person's again
+		err = errors.Join(save(tx, person, n, t), d.changed(tx, person))
+	} else {
+		_, err = d.Delete(tx, View{person, Private}, n.ID)
+	}
+	if err != nil {
+		return err
+	}
+	_, _, err = d.Put(tx, account, Draft{Note: goes, model: t.model, vectors: t.vectors})
+	return err
 }
 
 // Check looks whether what the tables of the diary say agrees, and calls report with each problem: one line that says what

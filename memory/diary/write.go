@@ -131,6 +131,7 @@ func (w *writing) merge() (bool, error) {
 	}
 	n := &w.note
 	n.ID = same.ID
+	n.Origin.meet(same.Origin)
 	n.Aliases = mergeAliases(slices.Clone(n.Aliases), same.Aliases)
 	if n.About == "" {
 		n.About = same.About
