@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/tool/notify"
 	"nudge/memory"
 	"nudge/schedule"
 )
@@ -330,7 +331,7 @@ func (h *Hub) joinPeople(tx memory.Tx, q request) error {
 		return err
 	}
 	for i, was := range joined.Was {
-		if err := agent.JoinSpent(tx, was, joined.Person); err != nil {
+		if err := errors.Join(agent.JoinSpent(tx, was, joined.Person), notify.Join(tx, was, joined.Person)); err != nil {
 			return err
 		}
 		if h.Diary == nil {
@@ -352,7 +353,7 @@ func (h *Hub) joinPeople(tx memory.Tx, q request) error {
 func (h *Hub) partPeople(tx memory.Tx, account string, at time.Time) (notes int, err error) {
 	was, err := schedule.Unlink(tx, account, at)
 	if err == nil {
-		err = agent.PartSpent(tx, was, account)
+		err = errors.Join(agent.PartSpent(tx, was, account), notify.Part(tx, was, account))
 	}
 	if err != nil || h.Diary == nil {
 		return 0, err
