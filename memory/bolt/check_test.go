@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/memory"
+	"nudge/memory/memorytest"
 )
 
 // checkClosed checks a file that nobody holds. A file that is refused is a problem, too.
@@ -62,7 +63,7 @@ func TestCheckCounts(t *testing.T) {
 
 // Commits that go on beside a check are no problem, and the check is none for them.
 func TestCheckBesideCommits(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	end := make(chan struct{})
 	var group sync.WaitGroup
 	for w := range 2 {
@@ -104,7 +105,7 @@ func TestCheckBesideCommits(t *testing.T) {
 
 // What belongs to one commit is read while none is under way.
 func TestSnapshotWaitsForCommits(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	release := hold(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

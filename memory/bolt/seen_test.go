@@ -11,12 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/memory"
+	"nudge/memory/memorytest"
 )
 
 // TestSeenRuns marks and sweeps keys until runs are split, emptied and filled again and levels sink, beside a map that does
 // the same. The file is whole after each commit, one that was taken back included.
 func TestSeenRuns(t *testing.T) {
-	s, errBack := open(t, t.TempDir(), Options{}), errors.New("take it back")
+	s, errBack := open(t, memorytest.Dir(t), Options{}), errors.New("take it back")
 	rapid.Check(t, func(r *rapid.T) {
 		model := map[int]time.Time{}
 		err := s.Update(context.Background(), func(tx memory.Tx) error {

@@ -136,7 +136,7 @@ func together(s *Store, fns ...func(memory.Tx) error) []error {
 }
 
 func TestUpdatesShareACommit(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	txid := func() (id int) {
 		if err := s.db.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestUpdatesShareACommit(t *testing.T) {
 }
 
 func TestFailureInABatch(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	refused := errors.New("refused")
 	var seen []bool
 	results := together(s,
@@ -214,7 +214,7 @@ func TestFailureInABatch(t *testing.T) {
 
 // A function that runs on its caller's goroutine can end it. The next in turn go on as if it had not been.
 func TestCallerEnds(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	begun, end := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	returned := false
@@ -250,7 +250,7 @@ func TestCallerEnds(t *testing.T) {
 
 // Callers that come and go in ones and twos all get their turn.
 func TestTurnsAreNotLost(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	var group sync.WaitGroup
 	for w := range 8 {
 		group.Go(func() {
@@ -275,7 +275,7 @@ func TestTurnsAreNotLost(t *testing.T) {
 }
 
 func TestContextEndsInTheQueue(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	release := hold(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error)
@@ -295,7 +295,7 @@ func TestContextEndsInTheQueue(t *testing.T) {
 }
 
 func TestContextEndsWithAFullQueue(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	release := hold(s)
 	var group sync.WaitGroup
 	for i := range maxBatch {
@@ -318,7 +318,7 @@ func TestContextEndsWithAFullQueue(t *testing.T) {
 }
 
 func TestNested(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	ctx := context.Background()
 	err := s.Update(ctx, func(memory.Tx) error {
 		if err := s.View(ctx, put("k")); !errors.Is(err, ErrNested) {
@@ -336,7 +336,7 @@ func TestNested(t *testing.T) {
 
 // Views inside views beside a writer that makes the file grow: none may wait for another.
 func TestViewsDoNotHoldUpGrowing(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		for i := range 60 {
@@ -361,7 +361,7 @@ func TestViewsDoNotHoldUpGrowing(t *testing.T) {
 }
 
 func TestTransactionThatHasEnded(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	var kept memory.Tx
 	if err := s.Update(context.Background(), func(tx memory.Tx) error { kept = tx; return put("k")(tx) }); err != nil {
 		t.Fatal(err)
@@ -375,7 +375,7 @@ func TestTransactionThatHasEnded(t *testing.T) {
 }
 
 func TestPanicInView(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	func() {
 		defer func() {
 			if p := recover(); p != "on purpose" {
@@ -391,7 +391,7 @@ func TestPanicInView(t *testing.T) {
 
 // A scan goes on over a table that its function changes, as one that takes rows out one by one does.
 func TestChangesDuringAScan(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	const rows = 500 // several pages
 	for _, back := range []bool{false, true} {
 		var got []string
@@ -444,7 +444,7 @@ func TestChangesDuringAScan(t *testing.T) {
 
 // A row larger than the file was before is read back in the transaction that wrote it.
 func TestLargeRow(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, memorytest.Dir(t), Options{})
 	data := bytes.Repeat([]byte("large"), 1<<20)
 	err := s.Update(context.Background(), func(tx memory.Tx) error {
 		if err := tx.Table("t").Put("k", data); err != nil {
@@ -465,7 +465,7 @@ func TestLargeRow(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	s := open(t, t.TempDir(), Options{maxBytes: 1 << 20})
+	s := open(t, memorytest.Dir(t), Options{maxBytes: 1 << 20})
 	ctx := context.Background()
 	big := func(key string) func(memory.Tx) error {
 		return func(tx memory.Tx) error { return tx.Table("big").Put(key, make([]byte, 900<<10)) }

@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T, dir string) memory.Store) {
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
-			store := open(t, t.TempDir())
+			store := open(t, Dir(t))
 			t.Cleanup(func() {
 				if err := store.Close(); err != nil {
 					t.Errorf("close: %v", err)
@@ -744,7 +744,7 @@ func testClosed(t *testing.T, store memory.Store) {
 
 // testReopen sees that all is kept over a closing, and that ids are not given twice after it.
 func testReopen(t *testing.T, open func(t *testing.T, dir string) memory.Store) {
-	dir := t.TempDir()
+	dir := Dir(t)
 	var mail, parcel uint64
 	for round := range uint64(3) {
 		store := open(t, dir)

@@ -34,7 +34,7 @@ type walker struct {
 // randomWalk compares a store with a model of the same meaning through random transactions and reopenings.
 func randomWalk(t *testing.T, open func(t *testing.T, dir string) memory.Store) {
 	rapid.Check(t, func(r *rapid.T) {
-		dir := t.TempDir()
+		dir := Dir(t)
 		w := &walker{store: open(t, dir), now: newModel()}
 		defer func() {
 			if err := w.store.Close(); err != nil {
