@@ -44,7 +44,7 @@ func TestAWrongConfigStopsEveryCommandWithItsLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, nil, test.config)
 			for _, command := range commands {
-				if out, status := p.run(command...); status != exitWrong || !strings.Contains(out, p.config+test.want) {
+				if out, status := p.here(command...); status != exitWrong || !strings.Contains(out, p.config+test.want) {
 					t.Errorf("nudge %v (status %d, want 2) printed, without %q:\n%s", command, status, test.want, out)
 				}
 			}
@@ -73,10 +73,10 @@ func TestTheDoctorFindsWhatServeRefuses(t *testing.T) {
 			t.Setenv("BOT_TOKEN", test.bot)
 			t.Setenv("APP_TOKEN", test.app)
 			p := newPlace(t, nil, test.config)
-			if out, status := p.run("doctor", "--quick"); status != exitFailed || !strings.Contains(out, test.want) || !strings.Contains(out, "WRONG") {
+			if out, status := p.here("doctor", "--quick"); status != exitFailed || !strings.Contains(out, test.want) || !strings.Contains(out, "WRONG") {
 				t.Errorf("doctor (status %d, want 1) printed:\n%s", status, out)
 			}
-			if out, status := p.run("serve"); status != exitWrong || !strings.Contains(out, test.want) || !strings.Contains(out, p.config) {
+			if out, status := p.here("serve"); status != exitWrong || !strings.Contains(out, test.want) || !strings.Contains(out, p.config) {
 				t.Errorf("serve (status %d, want 2) printed:\n%s", status, out)
 			}
 			if out, status := p.run("chat"); status != test.chat {

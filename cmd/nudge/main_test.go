@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -148,6 +149,18 @@ func (p place) run(args ...string) (out string, status int) {
 	defer overdue.Stop()
 	_ = cmd.Wait() // the status says how it ended
 	return printed.String(), cmd.ProcessState.ExitCode()
+}
+
+// here runs a command that is to end at once in the test's own process: to start another takes most of the time that a look at a
+// config takes.
+func (p place) here(args ...string) (out string, status int) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	var printed strings.Builder
+	a := &app{in: strings.NewReader(""), out: &printed, errs: &printed}
+	status = a.run(ctx, append([]string{"--config", p.config, "--data", filepath.Join(p.dir, "data")}, args...))
+	return printed.String(), status
 }
 
 // workspace is a file in the one workspace.

@@ -31,15 +31,25 @@ type load struct {
 	rounds             int
 	sessions, messages int           // at once, and how many each says a round
 	people             int           // at once
+	beside             int           // of them, those who ask each floor
 	latency            time.Duration // of one model call of theirs
 }
 
-// sized is the load that is measured with NUDGE_LOAD=1, and otherwise one that only shows that so many are served.
+// sized is the load that is measured with NUDGE_LOAD=1, and otherwise one that only shows that so many are served. With what the
+// floors take nothing is compared then.
 func sized() load {
 	if os.Getenv("NUDGE_LOAD") != "" {
-		return load{rounds: 5, sessions: 64, messages: 20, people: 1000, latency: time.Second}
+		return load{rounds: 5, sessions: 64, messages: 20, people: 1000, beside: 1000, latency: time.Second}
 	}
-	return load{rounds: 1, sessions: 4, messages: 2, people: 300, latency: time.Millisecond}
+	return load{rounds: 1, sessions: 4, messages: 2, people: 300, beside: 8, latency: time.Millisecond}
+}
+
+// asking is how many people ask the program, which is the first, or a floor.
+func (l load) asking(which int) int {
+	if which == 0 {
+		return l.people
+	}
+	return l.beside
 }
 
 // loadToken lets the test's requests in.
@@ -298,7 +308,7 @@ func measurePeople(t *testing.T, size load, all []*loaded) {
 		for i, l := range all {
 			most, stop := make(chan int), make(chan struct{})
 			go l.watch(stop, most)
-			each := sideBySide(t, size.people, func(i int) error { return l.post(fmt.Sprintf("q%d-%d", i, round), "do it again and again") })
+			each := sideBySide(t, size.asking(i), func(i int) error { return l.post(fmt.Sprintf("q%d-%d", i, round), "do it again and again") })
 			close(stop)
 			last[i], files[i] = append(last[i], each[len(each)-1]), max(files[i], <-most)
 		}
@@ -307,7 +317,7 @@ func measurePeople(t *testing.T, size load, all []*loaded) {
 		slices.Sort(last[i])
 		ratio := func(d time.Duration) float64 { return d.Seconds() / model.Seconds() }
 		t.Logf("%-20s %5d people × 3 steps × %v: last answer after %.2f × the model's time (%.2f to %.2f); %d MB and %d files at most",
-			l.name, size.people, size.latency, ratio(last[i][len(last[i])/2]), ratio(last[i][0]), ratio(last[i][len(last[i])-1]), l.status("VmHWM")>>10, files[i])
+			l.name, size.asking(i), size.latency, ratio(last[i][len(last[i])/2]), ratio(last[i][0]), ratio(last[i][len(last[i])-1]), l.status("VmHWM")>>10, files[i])
 	}
 }
 
