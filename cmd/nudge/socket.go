@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"nudge/bot"
@@ -205,10 +206,14 @@ func framesOf(from io.Reader) *bufio.Scanner {
 	return frames
 }
 
-// readFrame is the next frame. One that is too long, or none, is an error, and ends all.
+// readFrame is the next frame. One that is too long, or none, is an error, and ends all. A process that was killed before it had
+// read everything has gone as one that closed its end.
 func readFrame(frames *bufio.Scanner) (f frame, err error) {
 	if !frames.Scan() {
-		return f, cmp.Or(frames.Err(), io.EOF)
+		if err := frames.Err(); !errors.Is(err, syscall.ECONNRESET) {
+			return f, cmp.Or(err, io.EOF)
+		}
+		return f, io.EOF
 	}
 	return f, json.Unmarshal(frames.Bytes(), &f)
 }

@@ -275,3 +275,28 @@ func TestLinksInTheDataDirectory(t *testing.T) {
 		t.Errorf("it ended with %d: %s", status, errs)
 	}
 }
+
+// TestAKilledProcessHasEndedItsInput: one that goes with words to it unread resets the connection, which is no fault of anybody's.
+func TestAKilledProcessHasEndedItsInput(t *testing.T) {
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	other, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("words")); err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	if f, err := readFrame(framesOf(conn)); err != io.EOF {
+		t.Errorf("it reads %+v, %v, want the end", f, err)
+	}
+}
