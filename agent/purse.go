@@ -104,6 +104,9 @@ func (a *actor) spendSince(began time.Time, day string, amount Money) {
 		if s.own += amount; s.began.IsZero() {
 			s.began = began
 		}
+		if amount > 0 && !s.began.IsZero() {
+			s.used = now().UTC()
+		}
 		return s.put(tx, own)
 	})
 }

@@ -18,6 +18,7 @@ import (
 type spending struct {
 	own   Money     // with the accounts that they have, since one was parted
 	began time.Time // since when the date counts for them; zero where no limit has asked for it
+	used  time.Time // when money was last reserved under it; zero likewise
 	// before is what was spent before accounts were parted, by a mark of its own. It counts on both sides: parting makes no
 	// new money. Where the two become one again it is known by its mark and counts once.
 	before map[string]Money
@@ -34,9 +35,7 @@ func (s spending) total() Money {
 // join takes in what another has spent who is the same person now.
 func (s *spending) join(other spending) {
 	s.own += other.own
-	if other.began.After(s.began) {
-		s.began = other.began
-	}
+	s.began, s.used = latest(s.began, other.began), latest(s.used, other.used)
 	s.carry(other.before)
 }
 
@@ -57,14 +56,18 @@ func (s spending) marked() spending {
 	if s.own != 0 {
 		before[strings.ToLower(rand.Text()[:8])] = s.own
 	}
-	return spending{began: s.began, before: before}
+	return spending{began: s.began, used: s.used, before: before}
 }
 
-// String is the row: the person's own amount, "@" and when the date began, and then what was before, each with its mark.
+// String is the row: the person's own amount, "@" and when the date began, "~" and when it was last used, and then what was
+// before, each with its mark.
 func (s spending) String() string {
 	text := strconv.FormatInt(int64(s.own), 10)
 	if !s.began.IsZero() {
 		text += " @" + strconv.FormatInt(s.began.Unix(), 10)
+	}
+	if !s.used.IsZero() {
+		text += " ~" + strconv.FormatInt(s.used.Unix(), 10)
 	}
 	for _, mark := range slices.Sorted(maps.Keys(s.before)) {
 		text += " " + mark + "=" + strconv.FormatInt(int64(s.before[mark]), 10)
@@ -83,6 +86,9 @@ func readSpending(key string, data []byte) (s spending, err error) {
 		case marked:
 			n, err = strconv.ParseInt(number, 10, 64)
 			s.carry(map[string]Money{mark: Money(n)})
+		case field[0] == '~':
+			n, err = strconv.ParseInt(field[1:], 10, 64)
+			s.used = time.Unix(n, 0).UTC()
 		default:
 			n, err = strconv.ParseInt(strings.TrimPrefix(field, "@"), 10, 64)
 			s.began = time.Unix(n, 0).UTC()
@@ -229,10 +235,19 @@ func moneyDayOf(tx memory.Tx, p Person, at time.Time) (d moneyDay, err error) {
 		return d, err
 	case d.date <= last || at.Before(next):
 		d.date, d.began, d.spent = last, s.began, s.total()
-	case next.After(d.began):
-		d.began = next
+	default:
+		// What was spent after midnight by these clocks, while others still showed the date before, is not had once more a few
+		// hours later.
+		d.began = latest(d.began, latest(next, s.used))
 	}
 	return d, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // lastSpent is the last date under which a person has spent something, and what; "" when none can still count. No date began
