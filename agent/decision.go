@@ -60,14 +60,19 @@ func (a *actor) decidedBy(k *card, v Verdict) (Policy, error) {
 	if tool == nil || k.Question || k.Resumes || v != Approve && v != Always {
 		return k.Policy, nil
 	}
-	if c := a.state.open(k.Call); c != nil && c.card == k {
-		return a.strictestOf(k.cardEntry, tool.Tool, a.invocation(c, k.Arguments))
-	}
 	person, err := a.personOf(k.Asked)
 	if err != nil {
 		return "", err
 	}
-	return a.strictestOf(k.cardEntry, tool.Tool, a.parkedInvocation(k, person))
+	in := a.parkedInvocation(k, person)
+	if c := a.state.open(k.Call); c != nil && c.card == k {
+		in = a.invocation(c, k.Arguments)
+	}
+	policy, err := a.strictestOf(k.cardEntry, tool.Tool, in)
+	if err != nil {
+		return k.Policy, nil // what speaks against the call is its result, when it is to run
+	}
+	return policy, nil
 }
 
 // unserved says why a decision of somebody else's cannot let a call run: its person is not let in any more. It is "" else.

@@ -155,7 +155,7 @@ func TestAFolderThatIsTooLarge(t *testing.T) {
 			}
 		}
 		in := calling(t, "run", "f")
-		if m.tool.Digest(in) != m.tool.Digest(in) {
+		if one := m.tool.Digest(in); m.tool.Digest(in) != one {
 			t.Errorf("%s: no approval is good for it", name)
 		}
 		if open, _ := opened(m.tool, in); !m.tool.Once(in) || !strings.Contains(m.tool.Card(in), "once and not always") || len(open) > 0 {
