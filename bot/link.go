@@ -19,7 +19,8 @@ import (
 
 // Two accounts of one person are linked in three steps: with one a code is made, with the other it is said and agreed to, and
 // with the first that is agreed to again. Nobody is linked with an account that they have not been shown: where one that is
-// agreed to has become one with others meanwhile, it is to be asked anew. A code that somebody was talked into saying, or that somebody has overheard, is of no use without the other side.
+// agreed to has become one with others meanwhile, it is to be asked anew. A code that somebody was talked into saying, or that
+// somebody has overheard, is of no use without the other side.
 
 // The bounds of codes.
 const (

@@ -4,8 +4,9 @@
 // (link.go) keeps the connection, begins it anew when it breaks, and never keeps Nudge from starting. Which of a server's
 // tools are offered, the operator lists by name. How a tool describes itself is text of strangers that the model reads with
 // every request; so it is kept when it is seen for the first time (pin.go), and a tool that describes itself anew is not
-// offered until somebody has agreed. What it said at first is offered at once, and is outside text until somebody agrees. What a tool gives is outside text, and what it is given leaves the machine, as far as
-// anybody knows: what a server claims about itself is shown to people and believed by nobody.
+// offered until somebody has agreed. What it said at first is offered at once, and is outside text until somebody agrees.
+// What a tool gives is outside text, and what it is given leaves the machine, as far as anybody knows: what a server claims
+// about itself is shown to people and believed by nobody.
 package mcp
 
 import (
