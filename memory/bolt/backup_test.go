@@ -268,7 +268,7 @@ func TestRestoreRefuses(t *testing.T) {
 	bad := filepath.Join(dir, "bad")
 	write(t, bad, read(t, seed(t)))
 	change(t, bad, func(tx *bbolt.Tx) error {
-		return tx.Bucket(journalBucket).Bucket([]byte("alice")).Delete(appendNumber(nil, 3))
+		return tx.Bucket(entryBucket).Delete(entryKey(1, 3))
 	})
 	newer := filepath.Join(dir, "newer")
 	write(t, newer, read(t, good))

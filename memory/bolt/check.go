@@ -10,8 +10,6 @@ import (
 	"slices"
 
 	"go.etcd.io/bbolt"
-
-	"nudge/memory"
 )
 
 // remedy ends the report of what cannot be put right.
@@ -211,38 +209,87 @@ func (w *rowWalk) outbox() error {
 	})
 }
 
+// journals compares the names of sessions with the names that stand before their entries, and looks for gaps in those.
 func (w *rowWalk) journals() error {
-	all := w.bolt.Bucket(journalBucket)
-	return w.each(all, func(k, v []byte) error {
-		if v != nil {
-			w.problem("the journal of %q is no journal", k)
-			return nil
-		}
+	last := w.bolt.Bucket(sessionBucket).Sequence()
+	err := w.eachRow(sessionBucket, func(k, v []byte) error {
 		w.n.Sessions++
-		if err := checkName("session", string(k)); err != nil {
-			w.problem("a journal is of no session: %v", err)
+		if err := checkNumber(v, last); err != nil {
+			return err
 		}
-		last := uint64(0)
-		err := w.each(all.Bucket(k), func(number, v []byte) error {
-			last++
-			e, err := memory.Entry{}, errBucket
-			if v != nil {
-				e, err = cutEntry(number, v)
-			}
-			switch {
-			case err != nil:
-				w.problem("entry %d of the journal of %q cannot be read: %v", last, k, err)
-			case e.Seq != last || len(number) != numberSize:
-				w.problem("the journal of %q has entry %d where %d should be", k, e.Seq, last)
-				last = e.Seq
-			}
-			return nil
-		})
-		if last == 0 && err == nil {
-			w.problem("the journal of %q is empty", k)
+		number, _, _ := cutNumber(v)
+		if name, found := get(w.bolt.Bucket(entryBucket), entryKey(number, 0)); !found || !bytes.Equal(name, k) {
+			w.problem("the journal of %q is not where its number says", k)
 		}
-		return err
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	at := journalWalk{rowWalk: w}
+	err = w.eachRow(entryBucket, at.row)
+	at.end()
+	return err
+}
+
+// journalWalk looks at the rows of the journals in order.
+type journalWalk struct {
+	*rowWalk
+	number uint64 // of the session, 0 before the first
+	name   []byte
+	last   uint64 // of the session's entries so far
+}
+
+func (w *journalWalk) row(k, v []byte) error {
+	number, rest, err := cutNumber(k)
+	if err != nil {
+		return err
+	}
+	entry, rest, err := cutNumber(rest)
+	if err == nil && (len(rest) > 0 || number == 0) {
+		err = errors.New("its number is none")
+	}
+	if err != nil {
+		return err
+	}
+	if number != w.number {
+		w.end()
+		w.number, w.name, w.last = number, nil, 0
+	}
+	if entry == 0 {
+		w.begin(v)
+		return nil
+	}
+	if w.name == nil {
+		w.name = fmt.Appendf(nil, "session number %d", number)
+		w.problem("entries of %s stand under no name", w.name)
+	}
+	if w.last++; entry != w.last {
+		w.problem("the journal of %q has entry %d where %d should be", w.name, entry, w.last)
+		w.last = entry
+	}
+	if _, err := cutEntry(k[numberSize:], v); err != nil {
+		w.problem("entry %d of the journal of %q cannot be read: %v", entry, w.name, err)
+	}
+	return nil
+}
+
+// begin looks at the name that stands before a session's entries.
+func (w *journalWalk) begin(name []byte) {
+	w.name = clone(name)
+	if err := checkName("session", string(name)); err != nil {
+		w.problem("a journal is of no session: %v", err)
+	}
+	if value, _ := get(w.bolt.Bucket(sessionBucket), name); !bytes.Equal(value, appendNumber(nil, w.number)) {
+		w.problem("the journal of %q stands under another number than its own", name)
+	}
+}
+
+// end looks back at the session whose rows are over.
+func (w *journalWalk) end() {
+	if w.number != 0 && w.last == 0 {
+		w.problem("the journal of %q is empty", w.name)
+	}
 }
 
 // seen looks at each level of what was seen, and that no stamp is in two.

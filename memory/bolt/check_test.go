@@ -270,6 +270,9 @@ func TestCheckFindsRows(t *testing.T) {
 	set := func(name []byte, k, v []byte) func(tx *bbolt.Tx) error {
 		return bucket(name, func(b *bbolt.Bucket) error { return b.Put(k, v) })
 	}
+	next := func(name []byte, id uint64) func(tx *bbolt.Tx) error {
+		return bucket(name, func(b *bbolt.Bucket) error { return b.SetSequence(id) })
+	}
 	remove := func(name []byte, which int) func(tx *bbolt.Tx) error {
 		return bucket(name, func(b *bbolt.Bucket) error {
 			c := b.Cursor()
@@ -280,8 +283,9 @@ func TestCheckFindsRows(t *testing.T) {
 			return b.Delete(bytes.Clone(k))
 		})
 	}
-	alice := func(fn func(b *bbolt.Bucket) error) func(tx *bbolt.Tx) error {
-		return bucket(journalBucket, func(b *bbolt.Bucket) error { return fn(b.Bucket([]byte("alice"))) })
+	const alice, bob = 1, 2 // the numbers of their sessions, which have sixty entries
+	cut := func(session, entry uint64) func(tx *bbolt.Tx) error {
+		return bucket(entryBucket, func(b *bbolt.Bucket) error { return b.Delete(entryKey(session, entry)) })
 	}
 	nested := func(name []byte) func(tx *bbolt.Tx) error {
 		return bucket(name, func(b *bbolt.Bucket) error { _, err := b.CreateBucket([]byte("nested")); return err })
@@ -305,14 +309,21 @@ func TestCheckFindsRows(t *testing.T) {
 		change func(tx *bbolt.Tx) error
 		want   string
 	}{
-		"gap":                  {alice(func(b *bbolt.Bucket) error { return b.Delete(appendNumber(nil, 3)) }), `journal of "alice" has entry 4 where 3 should be`},
-		"begins late":          {alice(func(b *bbolt.Bucket) error { return b.Delete(appendNumber(nil, 1)) }), `has entry 2 where 1 should be`},
-		"entry cut off":        {alice(func(b *bbolt.Bucket) error { return b.Put(appendNumber(nil, 2), []byte("short")) }), `entry 2 of the journal of "alice" cannot be read`},
-		"number too long":      {alice(func(b *bbolt.Bucket) error { return b.Put(append(appendNumber(nil, 60), 1), append(noon, 0)) }), `has entry 60 where 61 should be`},
-		"bucket for an entry":  {alice(func(b *bbolt.Bucket) error { _, err := b.CreateBucket(appendNumber(nil, 61)); return err }), `a bucket stands where`},
-		"empty journal":        {bucket(journalBucket, func(b *bbolt.Bucket) error { _, err := b.CreateBucket([]byte("carol")); return err }), `journal of "carol" is empty`},
-		"row for a journal":    {set(journalBucket, []byte("carol"), []byte("v")), `journal of "carol" is no journal`},
-		"journal's long name":  {bucket(journalBucket, func(b *bbolt.Bucket) error { _, err := b.CreateBucket(long); return err }), "is of no session"},
+		"gap":                  {cut(alice, 3), `journal of "alice" has entry 4 where 3 should be`},
+		"begins late":          {cut(alice, 1), `has entry 2 where 1 should be`},
+		"entry cut off":        {set(entryBucket, entryKey(alice, 2), []byte("short")), `entry 2 of the journal of "alice" cannot be read`},
+		"number too long":      {set(entryBucket, append(entryKey(alice, 60), 1), append(noon, 0)), `its number is none`},
+		"number cut off":       {set(entryBucket, appendNumber(nil, alice), append(noon, 0)), `a row is too short`},
+		"no number":            {set(entryBucket, entryKey(0, 1), append(noon, 0)), `its number is none`},
+		"bucket for an entry":  {bucket(entryBucket, func(b *bbolt.Bucket) error { _, err := b.CreateBucket(entryKey(alice, 61)); return err }), `a bucket stands where`},
+		"empty journal":        {both(set(sessionBucket, []byte("carol"), appendNumber(nil, 3)), both(set(entryBucket, entryKey(3, 0), []byte("carol")), next(sessionBucket, 3))), `journal of "carol" is empty`},
+		"unlisted journal":     {bucket(sessionBucket, func(b *bbolt.Bucket) error { return b.Delete([]byte("alice")) }), `journal of "alice" stands under another number`},
+		"journal without name": {cut(bob, 0), `entries of session number 2 stand under no name`},
+		"journal's other name": {set(entryBucket, entryKey(bob, 0), []byte("carol")), `journal of "bob" is not where its number says`},
+		"one journal for two":  {set(sessionBucket, []byte("bob"), appendNumber(nil, alice)), `journal of "bob" is not where its number says`},
+		"row for a journal":    {set(sessionBucket, []byte("carol"), []byte("v")), `journal sessions has a row "carol" that cannot be read`},
+		"journal to come":      {set(sessionBucket, []byte("carol"), appendNumber(nil, 3)), `its id is 3, and the last that was given is 2`},
+		"journal's long name":  {set(entryBucket, entryKey(bob, 0), long), "is of no session"},
 		"mail without session": {set(inboxBucket, []byte("mail"), nil), `inbox has a row "mail" that cannot be read`},
 		"mail without id":      {set(inboxBucket, appendName(nil, "alice"), nil), "a row is too short"},
 		"mail's id too long":   {set(inboxBucket, append(appendNumber(appendName(nil, "alice"), 1), 1), nil), "its id is too long"},

@@ -140,7 +140,7 @@ func TestCompactAtOpen(t *testing.T) {
 		log   string
 	}{
 		"mostly free":   {1 << 20, 1 << 40, "", true, "the data file was compacted"},
-		"small":         {4 << 20, 1 << 40, "", false, ""},
+		"small":         {16 << 20, 1 << 40, "", false, ""},
 		"usual":         {0, 1 << 40, "", false, ""},
 		"no room":       {1 << 20, 1000, "", false, "there is no room on the disk"},
 		"failed":        {1 << 20, 1 << 40, "compare", false, "could not be compacted"},

@@ -1,6 +1,8 @@
 package bolt
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -8,9 +10,16 @@ import (
 	"nudge/memory"
 )
 
-// journal keeps each session's entries in a bucket of their own, numbered keys in a tree that grows at its end.
-// bbolt keeps a small bucket inside its parent's page, so a session of a few words costs no page.
+// journal keeps the entries of all sessions in one tree, so that sessions which began at the same time share pages, and a
+// commit for many writes few. A session gets a number with its first entry, and nobody else ever has it. Under that
+// and 0 stands the session's name, and under that and an entry's number the entry.
 type journal struct{ tx *tx }
+
+const entryKeySize = 2 * numberSize
+
+func entryKey(session, entry uint64) []byte {
+	return appendNumber(appendNumber(make([]byte, 0, entryKeySize), session), entry)
+}
 
 func (j journal) Append(session string, entries ...memory.Entry) (last uint64, err error) {
 	defer j.tx.guard(j.tx.enter(), &err)
@@ -20,27 +29,51 @@ func (j journal) Append(session string, entries ...memory.Entry) (last uint64, e
 	if len(entries) == 0 {
 		return j.last(session)
 	}
-	all, err := j.tx.writing(journalBucket)
-	if err != nil {
+	if last, err = j.append(session, entries); err != nil {
 		return 0, fmt.Errorf("append to the journal of %q: %w", session, err)
 	}
-	b, err := all.CreateBucketIfNotExists([]byte(session))
+	return last, nil
+}
+
+func (j journal) append(session string, entries []memory.Entry) (last uint64, err error) {
+	names, err := j.tx.writing(sessionBucket)
 	if err != nil {
-		return 0, fmt.Errorf("append to the journal of %q: %w", session, err)
+		return 0, err
 	}
-	b.FillPercent = appendFill
-	if last, err = newest(b); err != nil {
-		return 0, j.tx.damagedBy(err)
+	rows, err := j.tx.reading(entryBucket)
+	if err != nil {
+		return 0, err
+	}
+	rows.FillPercent = appendFill
+	number, err := j.number(names, session)
+	if err == nil && number == 0 {
+		number, err = begin(names, rows, session)
+	} else if err == nil {
+		last, err = j.newest(rows, number)
+	}
+	if err != nil {
+		return 0, err
 	}
 	for _, e := range entries {
 		last++
 		value := make([]byte, 0, timeSize+1+len(e.Kind)+len(e.Data))
 		value = append(appendText(appendTime(value, e.At), e.Kind), e.Data...)
-		if err := b.Put(appendNumber(nil, last), value); err != nil {
-			return 0, fmt.Errorf("append entry %d to the journal of %q: %w", last, session, err)
+		if err := rows.Put(entryKey(number, last), value); err != nil {
+			return 0, fmt.Errorf("entry %d: %w", last, err)
 		}
 	}
 	return last, nil
+}
+
+// begin gives a session its number.
+func begin(names, rows *bbolt.Bucket, session string) (number uint64, err error) {
+	if number, err = names.NextSequence(); err != nil {
+		return 0, err
+	}
+	if err := names.Put([]byte(session), appendNumber(nil, number)); err != nil {
+		return 0, err
+	}
+	return number, rows.Put(entryKey(number, 0), []byte(session))
 }
 
 func (j journal) Read(session string, after uint64, fn func(memory.Entry) error) (err error) {
@@ -48,16 +81,22 @@ func (j journal) Read(session string, after uint64, fn func(memory.Entry) error)
 	if err := checkName("session", session); err != nil {
 		return fmt.Errorf("read a journal: %w", err)
 	}
-	all, err := j.tx.reading(journalBucket)
+	rows, number, err := j.find(session)
 	if err != nil {
 		return fmt.Errorf("read the journal of %q: %w", session, err)
 	}
-	if after+1 == 0 {
+	if number == 0 || after+1 == 0 {
 		return nil
 	}
-	open := func() *bbolt.Bucket { return all.Bucket([]byte(session)) }
-	return j.tx.walk(open, appendNumber(nil, after+1), false, func(k, v []byte) error {
-		e, err := cutEntry(k, v)
+	return j.tx.walk(same(rows), entryKey(number, after+1), false, func(k, v []byte) error {
+		of, k, err := cutNumber(k)
+		if err == nil && of != number {
+			return memory.ErrStop
+		}
+		var e memory.Entry
+		if err == nil {
+			e, err = cutEntry(k, v)
+		}
 		if err != nil {
 			return j.tx.damagedBy(err)
 		}
@@ -73,18 +112,13 @@ func (j journal) Last(session string) (last uint64, err error) {
 	return j.last(session)
 }
 
-func (j journal) last(session string) (uint64, error) {
-	all, err := j.tx.reading(journalBucket)
+func (j journal) last(session string) (last uint64, err error) {
+	rows, number, err := j.find(session)
+	if err == nil && number != 0 {
+		last, err = j.newest(rows, number)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("find the end of the journal of %q: %w", session, err)
-	}
-	b := all.Bucket([]byte(session))
-	if b == nil {
-		return 0, nil
-	}
-	last, err := newest(b)
-	if err != nil {
-		return 0, j.tx.damagedBy(err)
 	}
 	return last, nil
 }
@@ -94,39 +128,53 @@ func (j journal) Erase(session string) (count int, err error) {
 	if err := checkName("session", session); err != nil {
 		return 0, fmt.Errorf("erase a journal: %w", err)
 	}
-	last, err := j.last(session)
+	rows, number, err := j.find(session)
+	if err == nil && number != 0 {
+		count, err = j.erase(rows, session, number)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("erase the journal of %q: %w", session, err)
+	}
+	return count, nil
+}
+
+func (j journal) erase(rows *bbolt.Bucket, session string, number uint64) (count int, err error) {
+	last, err := j.newest(rows, number)
 	if err != nil {
 		return 0, err
 	}
-	if last == 0 {
-		return 0, nil
+	names, err := j.tx.writing(sessionBucket)
+	if err == nil {
+		err = names.Delete([]byte(session))
 	}
-	all, err := j.tx.writing(journalBucket)
-	if err != nil {
-		return 0, fmt.Errorf("erase the journal of %q: %w", session, err)
+	for n := uint64(0); err == nil && n <= last; n++ { // numbers have no gaps
+		err = rows.Delete(entryKey(number, n))
 	}
-	if err := all.DeleteBucket([]byte(session)); err != nil {
-		return 0, fmt.Errorf("erase the journal of %q: %w", session, err)
-	}
-	return int(last), nil // numbers begin at 1 and have no gaps
+	return int(last), err
 }
 
 func (j journal) Sessions(first string, fn func(session string, newest memory.Entry) error) (err error) {
 	defer j.tx.guard(j.tx.enter(), &err)
-	all, err := j.tx.reading(journalBucket)
+	names, err := j.tx.reading(sessionBucket)
 	if err != nil {
 		return fmt.Errorf("list journals: %w", err)
 	}
-	return j.tx.walk(same(all), []byte(first), false, func(k, _ []byte) error {
-		b := all.Bucket(k)
-		if b == nil {
-			return j.tx.damagedBy(fmt.Sprintf("the journal of %q is no bucket", k))
-		}
-		number, value := b.Cursor().Last()
-		touch(number, value)
-		e, err := cutEntry(number, value)
+	rows, err := j.tx.reading(entryBucket)
+	if err != nil {
+		return fmt.Errorf("list journals: %w", err)
+	}
+	return j.tx.walk(same(names), []byte(first), false, func(k, v []byte) error {
+		number, _, err := cutNumber(v)
 		if err != nil {
 			return j.tx.damagedBy(err)
+		}
+		key, value, err := newestRow(rows, number)
+		var e memory.Entry
+		if err == nil {
+			e, err = cutEntry(key[numberSize:], value)
+		}
+		if err != nil {
+			return j.tx.damagedBy(fmt.Errorf("the journal of %q: %w", k, err))
 		}
 		return j.call(fn, string(k), e)
 	})
@@ -139,14 +187,57 @@ func (j journal) call(fn func(string, memory.Entry) error, session string, e mem
 	return err
 }
 
-// newest returns the number of the last entry in a journal's bucket, 0 when it is empty.
-func newest(b *bbolt.Bucket) (uint64, error) {
-	k, _ := b.Cursor().Last()
-	if k == nil {
+// find returns the entries of all sessions and a session's number, 0 when it has none.
+func (j journal) find(session string) (rows *bbolt.Bucket, number uint64, err error) {
+	names, err := j.tx.reading(sessionBucket)
+	if err != nil {
+		return nil, 0, err
+	}
+	if rows, err = j.tx.reading(entryBucket); err != nil {
+		return nil, 0, err
+	}
+	number, err = j.number(names, session)
+	return rows, number, err
+}
+
+func (j journal) number(names *bbolt.Bucket, session string) (number uint64, err error) {
+	value, found := get(names, []byte(session))
+	if !found {
 		return 0, nil
 	}
-	n, _, err := cutNumber(k)
+	if number, _, err = cutNumber(value); err != nil {
+		return 0, j.tx.damagedBy(err)
+	}
+	return number, nil
+}
+
+// newest returns the number of the last entry of a session that has a number.
+func (j journal) newest(rows *bbolt.Bucket, number uint64) (uint64, error) {
+	k, _, err := newestRow(rows, number)
+	if err != nil {
+		return 0, j.tx.damagedBy(err)
+	}
+	n, _, err := cutNumber(k[numberSize:])
 	return n, err
+}
+
+var errNoRows = errors.New("its rows are missing")
+
+// newestRow returns the last row of a session that has a number, lent until the transaction's next change. It reads no
+// more pages than those on the way to it, since others may be bad.
+func newestRow(rows *bbolt.Bucket, number uint64) (k, v []byte, err error) {
+	c := rows.Cursor()
+	after := entryKey(number+1, 0)
+	if at, _ := c.Seek(after); at == nil {
+		k, v = c.Last() // there is one: the session's name, if nothing else
+	} else {
+		k, v = previous(c, after)
+	}
+	touch(k, v)
+	if len(k) != entryKeySize || binary.BigEndian.Uint64(k) != number {
+		return nil, nil, errNoRows
+	}
+	return k, v, nil
 }
 
 // cutEntry makes an entry of its own bytes from a row.

@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -12,7 +13,10 @@ import (
 
 const (
 	// schema is the version of what the buckets hold. A file with a higher one is refused.
-	schema = 4
+	schema = 5
+	// nestedJournals is the version that kept each session's journal in a bucket of its own, two pages more for every
+	// session in a commit.
+	nestedJournals = 4
 	// seenInOne is the version that kept all that was seen in one level.
 	seenInOne = 3
 	// seenByKey is the version that kept what was seen under whole keys, and once more in order of time.
@@ -27,7 +31,17 @@ var (
 	tablesBucket = []byte("tables")
 	// seenTimeBucket held the order of time up to the version seenByKey: instant, key → nothing.
 	seenTimeBucket = []byte("seen by time")
+	// journalBucket held the journals up to the version nestedJournals: session → bucket of number → instant, kind, data.
+	// In a file of this version it has those that are yet to be moved.
+	journalBucket = []byte("journal")
+
+	// formerPlaces were places at the top of a file once, and are no tables' names.
+	formerPlaces = [][]byte{seenTimeBucket, journalBucket}
 )
+
+// moveBatch is how many bytes of journals one commit moves, which bounds the memory it takes, but for a journal that is
+// larger.
+const moveBatch = 4 << 20
 
 // settle refuses files of other programs and of later versions of this one, and brings those of an earlier one up
 // to date.
@@ -39,18 +53,38 @@ func (s *Store) settle() (err error) {
 		}
 	}()
 	var found uint32
+	unmoved := false
 	err = s.db.View(func(tx *bbolt.Tx) (err error) {
 		found, err = checkSchema(tx)
+		unmoved = tx.Bucket(journalBucket) != nil
 		return err
 	})
-	if err != nil || found == schema {
+	if err != nil || found == schema && !unmoved {
 		return err
+	}
+	if unmoved {
+		found = min(found, nestedJournals)
 	}
 	if s.readOnly {
 		return fmt.Errorf("%w: it has schema %d, this one knows %d; start the program once, which brings it up to date", ErrOlder, found, schema)
 	}
-	err = s.db.Update(func(tx *bbolt.Tx) error {
+	if err := s.raise(); err != nil {
+		return fmt.Errorf("bring it from schema %d to %d: %w", found, schema, full(err))
+	}
+	s.log.Info("the data file was brought up to date; earlier versions of this program no longer open it",
+		"file", s.path, "from", found, "to", schema)
+	return nil
+}
+
+// raise brings a file up to date: all but its journals in one transaction, and those, which can be most of it, in as many
+// as it takes.
+func (s *Store) raise() error {
+	err := s.db.Update(func(tx *bbolt.Tx) error {
 		s.grows(tx)
+		found, err := checkSchema(tx)
+		if err != nil || found == schema {
+			return err
+		}
 		if found == nestedTables {
 			if err := raiseTables(tx); err != nil {
 				return err
@@ -61,17 +95,24 @@ func (s *Store) settle() (err error) {
 				return err
 			}
 		}
-		if err := addLevels(tx); err != nil {
+		if found <= seenInOne {
+			if err := addPlaces(tx, isUpperLevel); err != nil {
+				return err
+			}
+		}
+		if err := addPlaces(tx, isOfJournals); err != nil {
 			return err
 		}
 		return putSchema(tx)
 	})
-	if err != nil {
-		return fmt.Errorf("bring it from schema %d to %d: %w", found, schema, err)
+	for more := true; more && err == nil; {
+		err = s.db.Update(func(tx *bbolt.Tx) (err error) {
+			s.grows(tx)
+			more, err = moveJournals(tx)
+			return err
+		})
 	}
-	s.log.Info("the data file was brought up to date; earlier versions of this program no longer open it",
-		"file", s.path, "from", found, "to", schema)
-	return nil
+	return err
 }
 
 // checkSchema returns the schema of a file that is ours and has all that it should.
@@ -91,6 +132,9 @@ func checkSchema(tx *bbolt.Tx) (found uint32, err error) {
 		return 0, refuse(fmt.Sprintf("there is no schema %d", found))
 	}
 	needed := slices.Clone(places)
+	if found <= nestedJournals {
+		needed = append(slices.DeleteFunc(needed, isOfJournals), journalBucket)
+	}
 	if found <= seenInOne {
 		needed = slices.DeleteFunc(needed, isUpperLevel)
 	}
@@ -161,17 +205,78 @@ func raiseSeen(tx *bbolt.Tx) error {
 	return layRuns(b, stamps)
 }
 
-// addLevels makes the levels of what was seen above the one that there was.
-func addLevels(tx *bbolt.Tx) error {
-	for _, l := range levels[:len(levels)-1] {
-		if _, err := tx.CreateBucket(l.bucket); err != nil {
-			return fmt.Errorf("make the place %q: %w", l.bucket, err)
+// addPlaces makes the places that came with a version.
+func addPlaces(tx *bbolt.Tx, came func(place []byte) bool) error {
+	for _, place := range places {
+		if !came(place) {
+			continue
+		}
+		if tx.Bucket(place) != nil {
+			return fmt.Errorf("table %q is called as a place is; rename it with the program that wrote it", place)
+		}
+		if _, err := tx.CreateBucket(place); err != nil {
+			return fmt.Errorf("make the place %q: %w", place, err)
 		}
 	}
 	return nil
 }
 
-// isUpperLevel reports whether a place came with addLevels.
+// moveJournals moves some of the journals that have buckets of their own, and reports whether there are more.
+func moveJournals(tx *bbolt.Tx) (more bool, err error) {
+	from := tx.Bucket(journalBucket)
+	if from == nil {
+		return false, nil
+	}
+	for size := 0; size < moveBatch; {
+		name, value := from.Cursor().First()
+		if name == nil {
+			return false, tx.DeleteBucket(journalBucket)
+		}
+		name = clone(name)
+		moved := 0
+		if value == nil {
+			moved, err = moveJournal(tx, string(name), from.Bucket(name))
+		} else {
+			err = errors.New("it is no journal")
+		}
+		if err == nil {
+			err = from.DeleteBucket(name)
+		}
+		if err != nil {
+			return true, fmt.Errorf("move the journal of %q: %w", name, err)
+		}
+		size += moved
+	}
+	return true, nil
+}
+
+// moveJournal copies a journal's entries to where all are, and returns how many bytes they have.
+func moveJournal(tx *bbolt.Tx, session string, from *bbolt.Bucket) (size int, err error) {
+	names, rows := tx.Bucket(sessionBucket), tx.Bucket(entryBucket)
+	if first, _ := from.Cursor().First(); first == nil {
+		return 0, nil
+	}
+	rows.FillPercent = appendFill
+	number, err := begin(names, rows, session)
+	if err != nil {
+		return 0, err
+	}
+	err = from.ForEach(func(k, v []byte) error {
+		if len(k) != numberSize || v == nil {
+			return fmt.Errorf("it has a row %q that is no entry", k)
+		}
+		size += len(k) + len(v)
+		return rows.Put(append(appendNumber(nil, number), k...), clone(v))
+	})
+	return size, err
+}
+
+// isUpperLevel reports whether a place came when what was seen was put into levels.
 func isUpperLevel(place []byte) bool {
 	return slices.ContainsFunc(levels[:len(levels)-1], func(l level) bool { return bytes.Equal(l.bucket, place) })
+}
+
+// isOfJournals reports whether a place came when journals were put into one tree.
+func isOfJournals(place []byte) bool {
+	return bytes.Equal(place, sessionBucket) || bytes.Equal(place, entryBucket)
 }

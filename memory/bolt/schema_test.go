@@ -32,8 +32,37 @@ func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	}
 }
 
+// lowerJournals brings a file back to the schema that kept each journal in a bucket of its own.
+func lowerJournals(tx *bbolt.Tx) error {
+	all, err := tx.CreateBucketIfNotExists(journalBucket)
+	if err != nil {
+		return err
+	}
+	err = tx.Bucket(sessionBucket).ForEach(func(session, number []byte) error {
+		b, err := all.CreateBucket(session)
+		if err != nil {
+			return err
+		}
+		c := tx.Bucket(entryBucket).Cursor()
+		for k, v := c.Seek(number); bytes.HasPrefix(k, number) && err == nil; k, v = c.Next() {
+			if k = k[numberSize:]; !bytes.Equal(k, appendNumber(nil, 0)) {
+				err = b.Put(k, v)
+			}
+		}
+		return err
+	})
+	return errors.Join(err, tx.DeleteBucket(sessionBucket), tx.DeleteBucket(entryBucket), lowerSchema(tx, nestedJournals))
+}
+
+func lowerSchema(tx *bbolt.Tx, to uint32) error {
+	return tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, to))
+}
+
 // lowerLevels brings a file back to the schema that kept all that was seen in one level.
 func lowerLevels(tx *bbolt.Tx) error {
+	if err := lowerJournals(tx); err != nil {
+		return err
+	}
 	var stamps [][]byte
 	for _, l := range levels {
 		err := tx.Bucket(l.bucket).ForEach(func(_, v []byte) error {
@@ -51,7 +80,7 @@ func lowerLevels(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(layRuns(b, stamps), tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, seenInOne)))
+	return errors.Join(layRuns(b, stamps), lowerSchema(tx, seenInOne))
 }
 
 // lowerSeen brings a file, in which no other keys were seen than those of seed, back to the schema that kept whole keys.
@@ -87,7 +116,7 @@ func lowerSeen(tx *bbolt.Tx) error {
 	if left != 0 {
 		return errors.New("other keys were seen")
 	}
-	return errors.Join(err, tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, seenByKey)))
+	return errors.Join(err, lowerSchema(tx, seenByKey))
 }
 
 // lower brings a file that seed made back to the first schema, whose tables lay in a bucket of their own.
@@ -101,7 +130,7 @@ func lower(tx *bbolt.Tx) error {
 	}
 	var tables [][]byte
 	err = tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
-		if !slices.ContainsFunc(append(places, tablesBucket, seenTimeBucket), func(b []byte) bool { return bytes.Equal(b, name) }) {
+		if !slices.ContainsFunc(slices.Concat(places, formerPlaces, [][]byte{tablesBucket}), func(b []byte) bool { return bytes.Equal(b, name) }) {
 			tables = append(tables, bytes.Clone(name))
 		}
 		return nil
@@ -109,7 +138,7 @@ func lower(tx *bbolt.Tx) error {
 	for _, name := range tables {
 		err = errors.Join(err, tx.MoveBucket(name, nil, all))
 	}
-	return errors.Join(err, tx.Bucket(storeBucket).Put(schemaKey, binary.BigEndian.AppendUint32(nil, nestedTables)))
+	return errors.Join(err, lowerSchema(tx, nestedTables))
 }
 
 // seedTables makes a file with tables of every size: whole in their parent's page, of one page, of many, and without a row.
@@ -172,6 +201,7 @@ func contents(t *testing.T, path string) map[string]string {
 func TestEarlierSchema(t *testing.T) {
 	t.Run("tables in a bucket", func(t *testing.T) { testEarlierSchema(t, lower, `"tables"/"many"/"1999"`) })
 	t.Run("seen by key", func(t *testing.T) { testEarlierSchema(t, lowerSeen, `"seen"/"alice3"`) })
+	t.Run("journals in buckets", func(t *testing.T) { testEarlierSchema(t, lowerJournals, `"journal"/"alice"`) })
 	t.Run("seen in one level", func(t *testing.T) { testEarlierSchema(t, lowerLevels, `"store"/"schema"`) })
 }
 
@@ -235,6 +265,7 @@ func TestEarlierSchemaStays(t *testing.T) {
 		"no order":        {func(tx *bbolt.Tx) error { return tx.DeleteBucket(seenTimeBucket) }, `bucket "seen by time" is missing`},
 		"seen at no time": {func(tx *bbolt.Tx) error { return tx.Bucket(seenBucket).Put([]byte("k"), []byte("v")) }, `key "k" of what was seen`},
 		"no tables":       {func(tx *bbolt.Tx) error { return tx.DeleteBucket(tablesBucket) }, `bucket "tables" is missing`},
+		"no journals":     {func(tx *bbolt.Tx) error { return tx.DeleteBucket(journalBucket) }, `bucket "journal" is missing`},
 		"a place's name":  {nested("inbox"), `table "inbox" is called as a place is`},
 		"nearly one":      {nested("due\x00"), `is called as a place is`},
 	}

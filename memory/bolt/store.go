@@ -20,10 +20,11 @@
 // that deleting has left free; each checks what it made before it counts, and leaves a whole file wherever it ends.
 // [Store.Wipe] writes over that space instead, while the file is used, so that what was deleted cannot be read there.
 //
-// Inside the file each place of package memory and each table has a bucket. A session's journal has a bucket of its
-// own below the journal's: appending touches the end of that session's tree only, whatever its length. Names are
-// kept as they are, any bytes; where a number or another key follows a name in one key, the name is escaped so that
-// order is kept. A file of an earlier version is brought up to date when it is opened, in one transaction.
+// Inside the file each place of package memory and each table has a bucket. The entries of all sessions lie in one, by
+// the number of the session and of the entry: appending touches the end of that session's entries only, however many
+// there are. Names are kept as they are, any bytes; where a number or another key follows a name in one key, the name is
+// escaped so that order is kept. A file of an earlier version is brought up to date when it is opened, in transactions
+// that are bounded: what ends it has it gone on with at the next opening.
 //
 // What a commit costs is two syncs and, well behind, the pages it writes. So small tables lie in the page that every
 // commit writes, the pages of a commit lie together, and the file grows by blocks rather than by holes.

@@ -23,7 +23,7 @@ type table struct {
 func tableBucket(name string) []byte {
 	b := []byte(name)
 	isPlace := func(place []byte) bool { return bytes.Equal(place, bytes.TrimRight(b, "\x00")) }
-	if slices.ContainsFunc(places, isPlace) || isPlace(seenTimeBucket) {
+	if slices.ContainsFunc(places, isPlace) || slices.ContainsFunc(formerPlaces, isPlace) {
 		b = append(b, 0)
 	}
 	return b

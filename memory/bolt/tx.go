@@ -12,13 +12,14 @@ import (
 
 // The buckets of a data file. Changing them or what is in them needs a new schema number.
 var (
-	storeBucket   = []byte("store")       // "schema" → version
-	inboxBucket   = []byte("inbox")       // session, id → data
-	journalBucket = []byte("journal")     // session → bucket of number → instant, kind, data
-	outboxBucket  = []byte("outbox")      // id → conversation, state, tries, receipt, data
-	seenBucket    = []byte("seen")        // digest → oldest instant, and digests with their instants; the last of the levels
-	dueBucket     = []byte("due")         // key → instant
-	dueTimeBucket = []byte("due by time") // instant, key → data
+	storeBucket   = []byte("store")            // "schema" → version
+	inboxBucket   = []byte("inbox")            // session, id → data
+	sessionBucket = []byte("journal sessions") // session → its number
+	entryBucket   = []byte("journal entries")  // session's number, 0 → session; session's number, entry's number → instant, kind, data
+	outboxBucket  = []byte("outbox")           // id → conversation, state, tries, receipt, data
+	seenBucket    = []byte("seen")             // digest → oldest instant, and digests with their instants; the last of the levels
+	dueBucket     = []byte("due")              // key → instant
+	dueTimeBucket = []byte("due by time")      // instant, key → data
 
 	// The levels of what was seen above the last, each as that is.
 	seenNewestBucket = []byte("seen newest")
@@ -27,8 +28,8 @@ var (
 
 	// places are the buckets that every file has. All others are tables: key → value.
 	places = [][]byte{
-		storeBucket, inboxBucket, journalBucket, outboxBucket, seenNewestBucket, seenNewerBucket, seenNewBucket, seenBucket,
-		dueBucket, dueTimeBucket,
+		storeBucket, inboxBucket, sessionBucket, entryBucket, outboxBucket,
+		seenNewestBucket, seenNewerBucket, seenNewBucket, seenBucket, dueBucket, dueTimeBucket,
 	}
 )
 
@@ -37,7 +38,8 @@ var (
 	errReadOnly = errors.New("the transaction only reads")
 )
 
-// appendFill is how full pages are left where keys come in order: no later key ever goes between two old ones.
+// appendFill is how full pages are left where keys come in order. Behind a session's last entry those of another may
+// lie; they are moved to a page of their own once, and from then on its end is that of a page.
 const appendFill = 1.0
 
 // tx is one caller's share of a bbolt transaction.
