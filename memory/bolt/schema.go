@@ -108,8 +108,10 @@ func (s *Store) raise() error {
 	for more := true; more && err == nil; {
 		err = s.db.Update(func(tx *bbolt.Tx) (err error) {
 			s.grows(tx)
-			more, err = moveJournals(tx)
-			return err
+			if more, err = moveJournals(tx); err != nil {
+				return err
+			}
+			return s.opts.at("move")
 		})
 	}
 	return err

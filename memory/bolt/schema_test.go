@@ -250,6 +250,58 @@ func testEarlierSchema(t *testing.T, lower func(tx *bbolt.Tx) error, had string)
 	}
 }
 
+// Journals are moved a part at a time, and an opening that was cut off goes on where it was. Until then nobody reads the
+// file.
+func TestJournalsMoveInParts(t *testing.T) {
+	path := seedTables(t)
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"large", "more", "x\x00y", "z"} { // in order of name, as they are moved
+
+		err := s.Update(context.Background(), func(tx memory.Tx) error {
+			_, err := tx.Journal().Append(name, slices.Repeat([]memory.Entry{{Kind: "k", Data: bytes.Repeat([]byte{'d'}, 1<<20)}}, 3)...)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := mustClose(t, s)
+	change(t, path, lowerJournals)
+	change(t, path, func(tx *bbolt.Tx) error { // what never had an entry is no journal
+		_, err := tx.Bucket(journalBucket).CreateBucket([]byte("empty"))
+		return err
+	})
+	cut, parts := errors.New("cut off"), 0
+	for err = cut; errors.Is(err, cut); {
+		parts++
+		done := 0
+		s, err = Open(path, Options{step: func(string) error {
+			if done++; done > 1 {
+				return cut
+			}
+			return nil
+		}})
+		if err == nil {
+			break
+		}
+		if _, err := OpenReadOnly(path, Options{}); !errors.Is(err, ErrOlder) {
+			t.Errorf("read half-way, after part %d: %v", parts, err)
+		}
+	}
+	if err != nil || parts < 3 {
+		t.Fatalf("open it, the %d. time: %v", parts, err)
+	}
+	if err := checkFile(t, s); err != nil {
+		t.Error(err)
+	}
+	if got := mustClose(t, s); !maps.Equal(got, want) {
+		t.Errorf("%d rows of %d, or others, are there", len(got), len(want))
+	}
+}
+
 // A file that cannot be brought up to date keeps its schema and everything in it.
 func TestEarlierSchemaStays(t *testing.T) {
 	nested := func(name string) func(tx *bbolt.Tx) error {
@@ -285,6 +337,35 @@ func TestEarlierSchemaStays(t *testing.T) {
 		}
 		if !maps.Equal(contents(t, path), before) {
 			t.Errorf("%s: the file was changed", name)
+		}
+	}
+}
+
+// Journals that cannot be moved, or whose place is taken, end the opening with a line that says which it was.
+func TestJournalsThatStay(t *testing.T) {
+	in := func(fn func(all *bbolt.Bucket) error) func(tx *bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error { return fn(tx.Bucket(journalBucket)) }
+	}
+	cases := map[string]struct {
+		change func(tx *bbolt.Tx) error
+		want   string
+	}{
+		"a row":         {in(func(all *bbolt.Bucket) error { return all.Put([]byte("carol"), []byte("v")) }), `journal of "carol": it is no journal`},
+		"no entry":      {in(func(all *bbolt.Bucket) error { return all.Bucket([]byte("bob")).Put([]byte("short"), []byte("v")) }), `journal of "bob": it has a row "short" that is no entry`},
+		"a place taken": {func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(entryBucket); return err }, `table "journal entries" is called as a place is`},
+	}
+	for name, c := range cases {
+		path := seed(t)
+		change(t, path, lowerJournals)
+		change(t, path, c.change)
+		for range 2 {
+			s, err := Open(path, Options{})
+			if err == nil {
+				_ = s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
