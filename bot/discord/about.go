@@ -52,6 +52,12 @@ func (d *Discord) askedAbout(ctx context.Context, in bot.Receiver, i interaction
 		d.finish(ctx, i, "Nothing was asked: I need to know what to do with it.")
 		return
 	}
+	// The form comes back from the person's own program, and the bot may read where they may not.
+	if about.channel != i.Channel {
+		d.log.Warn("refused to look at a message of another channel", "person", personID(i.user().ID), "message", about, "channel", i.Channel)
+		d.finish(ctx, i, "That message does not stand in this channel, so nothing was asked.")
+		return
+	}
 	m, there := d.reach(ctx, about)
 	at, said := place{user: i.user().ID}, "I answer in your direct messages with me."
 	if of := d.roomOf(ctx, i); there && i.Guild != "" {

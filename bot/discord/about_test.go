@@ -71,6 +71,36 @@ func TestAskAboutOutlivesARestart(t *testing.T) {
 	}
 }
 
+// TestAskAboutElsewhere sends forms that name messages of other channels, which the bot may read and the person may not.
+func TestAskAboutElsewhere(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	const private = "777"
+	h.server.AddChannel(private)
+	theirs, _ := h.server.Say(bob, discordtest.DM(bob), "for the bot alone")
+	h.hears("for the bot alone")
+	hidden, _ := h.server.Say(bob, private, "for the few in here")
+	mine, _ := h.server.Say(ann, shared, "anything")
+	click, _ := h.server.Point(ann, shared, mine)
+	h.answeredWith(click, answerForm)
+	form, _ := h.server.Form(click)
+	for _, elsewhere := range []message{{discordtest.DM(bob), theirs}, {private, hidden}} {
+		forged := form
+		forged.ID = customID(actionAbout, elsewhere.String())
+		sent, _ := h.server.Submit(ann, forged, shared, "", map[string]string{formInput: "what does it say?"})
+		h.answeredWith(sent, answerThinking)
+	}
+	h.await("she is told", func() bool {
+		said := h.server.ByBot(shared)
+		return len(said) == 2 && said[1].For == ann && strings.Contains(said[1].Text, "does not stand in this channel")
+	})
+	if got := h.server.Calls("message.get"); len(got) > 0 {
+		t.Errorf("the bot looked: %+v", got)
+	}
+	if texts := h.ear.texts(); len(texts) > 1 {
+		t.Errorf("what was taken is %q", texts)
+	}
+}
+
 // TestCompletion offers what may come next while somebody types, and nothing to others; also when the core is stuck.
 func TestCompletion(t *testing.T) {
 	timing := brisk
