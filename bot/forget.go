@@ -221,12 +221,7 @@ func (o Oblivion) requests(tx memory.Tx, r *removal) error {
 	all, err := requests(tx, func(q request) bool { return named(q.Of.ID) || named(q.With.ID) || named(q.Asked) || named(q.By) })
 	for _, q := range all {
 		if err == nil {
-			err = tableRequests.Delete(tx, q.ID)
-		}
-		for _, address := range q.Stands {
-			if err == nil {
-				err = tx.Table(tableReceipts).Delete(receiptKey(agent.Reply{ID: q.ID, Address: address}))
-			}
+			err = q.remove(tx)
 		}
 	}
 	r.requests = len(all)

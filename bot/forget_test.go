@@ -159,6 +159,32 @@ func filled(t *testing.T, store memory.Store, word string) {
 	s.end()
 }
 
+// TestFewRequestsAreKept has Ann ask to be forgotten again and again, and change her mind each second time.
+func TestFewRequestsAreKept(t *testing.T) {
+	f := newFake()
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}, Forget: func() {}}, f)
+	s.says(f, bob, "/forget-me")
+	var first, last string
+	for i := range 40 {
+		last = s.asked(s.says(f, ann, "/forget-me"), ann)
+		if i == 0 {
+			first = last
+		}
+		if i%2 > 0 {
+			s.clicks(f, ann, last, "Keep everything")
+		}
+	}
+	if requests, receipts := s.rows("request"), s.rows("receipt"); len(requests) > 12 || len(receipts) > 12 {
+		t.Errorf("kept are %d requests and %d receipts", len(requests), len(receipts))
+	}
+	if text := textsOf(s.clicks(f, ann, first, "Forget me")); !strings.Contains(text, "too long ago") {
+		t.Errorf("the first card: %s", text)
+	}
+	if text := textsOf(s.clicks(f, ann, last, "Forget me")); !strings.Contains(text, "decided already: Keep everything") || len(oblivions(t, s.store)) > 0 {
+		t.Errorf("the last card: %s", text)
+	}
+}
+
 func TestForgettingLeavesNothing(t *testing.T) {
 	const word = "canary-3310"
 	path := filepath.Join(t.TempDir(), "nudge.db")

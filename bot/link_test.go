@@ -258,6 +258,7 @@ func TestLinkSurvivesACrashAtEveryCommit(t *testing.T) {
 					s = serve(t, store, bot.Config{Allow: []string{"chat:*"}}, f)
 					s.keys = keys
 					s.receive(e)
+					s.rest()
 				}
 			}
 			all := func() string { return textsOf(append(said[:len(said):len(said)], f.all()...)) }

@@ -51,6 +51,7 @@ const tableRequests memory.Rows[request] = "request"
 const (
 	requestPrefix = "q-"                // of their ids, which no card of the agent's has
 	requestsFor   = 30 * 24 * time.Hour // for how long one is kept
+	mostOver      = 10                  // requests of one person that are over and kept for a late click
 )
 
 func isRequest(card string) bool { return strings.HasPrefix(card, requestPrefix) }
@@ -109,8 +110,11 @@ func (q request) verdict(d agent.Decision) agent.Verdict {
 	return ""
 }
 
-// ask keeps a request and shows it in the given conversations.
+// ask keeps a request and shows it in the given conversations. The oldest of the person's that are over make room for it.
 func (q request) ask(tx memory.Tx, where ...string) error {
+	if err := forgetOver(tx, q.Of.ID, q.At); err != nil {
+		return err
+	}
 	q.ID, q.Stands = requestPrefix+strings.ToLower(rand.Text()[:16]), where
 	q.At, q.Expires = q.At.UTC(), q.Expires.UTC()
 	for _, address := range where {
@@ -255,12 +259,35 @@ func (h *Hub) carryOut(tx memory.Tx, q request) (text string, err error) {
 	return "", fmt.Errorf("request %s wants %q, which this version does not know", q.ID, q.Kind)
 }
 
+// forgetOver forgets the oldest requests of a person that are over, but for the last of them: all are read whenever anybody looks
+// at what waits, and one person must not make that slow for everybody.
+func forgetOver(tx memory.Tx, of agent.PersonID, now time.Time) error {
+	over, err := requests(tx, func(q request) bool { return q.Of.ID == of && !q.waits(now) })
+	for _, q := range over[:max(0, len(over)-mostOver)] {
+		if err == nil {
+			err = q.remove(tx)
+		}
+	}
+	return err
+}
+
+// remove forgets a request and where its card stands.
+func (q request) remove(tx memory.Tx) error {
+	err := tableRequests.Delete(tx, q.ID)
+	for _, address := range q.Stands {
+		if err == nil {
+			err = tx.Table(tableReceipts).Delete(receiptKey(agent.Reply{ID: q.ID, Address: address}))
+		}
+	}
+	return err
+}
+
 // sweepRequests forgets requests that are long over.
 func sweepRequests(tx memory.Tx, before time.Time) error {
 	old, err := requests(tx, func(q request) bool { return q.Expires.Before(before) })
 	for _, q := range old {
 		if err == nil {
-			err = tableRequests.Delete(tx, q.ID)
+			err = q.remove(tx)
 		}
 	}
 	return err
