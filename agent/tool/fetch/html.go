@@ -49,7 +49,11 @@ func article(text string, at target) (title, body string, err error) {
 			err = fmt.Errorf("take the page apart: %v", p)
 		}
 	}()
-	document, err := html.Parse(strings.NewReader(text)) // refuses what is nested too deep
+	whole, err := wellFormed(text)
+	if err != nil {
+		return "", "", err
+	}
+	document, err := html.Parse(strings.NewReader(whole)) // refuses what is nested too deep
 	if err != nil {
 		return "", "", err
 	}
@@ -79,7 +83,7 @@ func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // unread are the elements that have nothing to read in them.
 var unread = map[atom.Atom]bool{
-	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Iframe: true, atom.Object: true, atom.Embed: true,
+	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Iframe: true, atom.Object: true, atom.Noframes: true, atom.Noembed: true,
 	atom.Svg: true, atom.Canvas: true, atom.Video: true, atom.Audio: true,
 }
 
@@ -88,7 +92,7 @@ func strip(node *html.Node) {
 	for child := node.FirstChild; child != nil; {
 		next := child.NextSibling
 		switch {
-		case child.Type == html.CommentNode, child.Type == html.ElementNode && unread[child.DataAtom] && !structured(child):
+		case child.Type == html.CommentNode, child.Type == html.ElementNode && unread[child.DataAtom]:
 			node.RemoveChild(child)
 		case child.DataAtom == atom.Img:
 			node.InsertBefore(&html.Node{Type: html.TextNode, Data: attribute(child, "alt")}, child)
@@ -98,11 +102,6 @@ func strip(node *html.Node) {
 		}
 		child = next
 	}
-}
-
-// structured reports whether a script is data about the page, in which its title may stand.
-func structured(node *html.Node) bool {
-	return node.DataAtom == atom.Script && attribute(node, "type") == "application/ld+json"
 }
 
 func attribute(node *html.Node, name string) string {
