@@ -250,15 +250,14 @@ func TestLinkSurvivesACrashAtEveryCommit(t *testing.T) {
 				_, err := s.hub.Receive(context.Background(), e)
 				if s.restsUnless(store) || err != nil {
 					crashes++
-					said = append(said, f.all()...)
 					s.end()
+					said = append(said, f.all()...) // what was being said meanwhile, too
 					store.Revive()
 					keys := s.keys
 					f = newFake()
 					s = serve(t, store, bot.Config{Allow: []string{"chat:*"}}, f)
 					s.keys = keys
 					s.receive(e)
-					s.rest()
 				}
 			}
 			all := func() string { return textsOf(append(said[:len(said):len(said)], f.all()...)) }
