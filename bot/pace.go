@@ -15,9 +15,10 @@ const (
 	paceEvery  = time.Second     // and one more in so much time
 	paceTold   = time.Minute     // for how long it is not said again that there is too much
 	loopWithin = 2 * time.Second // words that come so soon after an answer were not typed
-	loopAfter  = 25              // such words in a row are a bot's that answers the bot
+	loopAfter  = 25              // so many answers in a row that one person answers so soon are answered by a bot
 	loopRest   = 10 * time.Minute
 	mostPaced  = 10_000 // people and conversations that are looked after; those who said least of late are forgotten
+	mostQuick  = 100    // people of one conversation of whom it is known how soon they answer
 )
 
 // pace bounds what people say. It is forgotten with the process: who says too much is heard to have done so again at once.
@@ -36,16 +37,22 @@ type bucket struct {
 
 // exchange is how quickly a conversation goes.
 type exchange struct {
-	said  time.Time // when the bot last answered there
-	quick int       // words in a row that came at once
-	until time.Time // nothing is taken before it
+	said time.Time // when the bot last answered there
+	with map[agent.PersonID]*rounds
+}
+
+// rounds are what one person of a conversation has answered.
+type rounds struct {
+	last  time.Time // the answer that they answered last
+	quick int       // answers in a row that they answered at once
+	until time.Time // nothing of theirs is taken there before it
 }
 
 // takes reports whether something that a person says now is taken. If not, say is what they are told; "" when they were told.
 func (p *pace) takes(who agent.PersonID, address string, now time.Time) (ok bool, say string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if say, looped := p.loops(address, now); looped {
+	if say, looped := p.loops(who, address, now); looped {
 		return false, say
 	}
 	b := p.people[who]
@@ -72,23 +79,42 @@ func (p *pace) takes(who agent.PersonID, address string, now time.Time) (ok bool
 	return false, "That is more than I can take at once, so what you said just now was not taken. Wait a minute and say it again."
 }
 
-// loops reports whether a conversation goes as only one between two bots does. The caller holds mu.
-func (p *pace) loops(address string, now time.Time) (say string, looped bool) {
+// loops reports whether a person and the bot answer each other as only two bots do. However much somebody says after one answer
+// is one round, and what one person does keeps nobody else of the conversation from being heard. The caller holds mu.
+func (p *pace) loops(who agent.PersonID, address string, now time.Time) (say string, looped bool) {
 	x := p.answered[address]
-	switch {
-	case x == nil:
+	if x == nil {
 		return "", false
-	case now.Before(x.until):
+	}
+	r := x.of(who)
+	switch {
+	case now.Before(r.until):
 		return "", true
 	case now.Sub(x.said) >= loopWithin:
-		x.quick = 0
+		r.quick = 0
+		return "", false
+	case r.last.Equal(x.said):
 		return "", false
 	}
-	if x.quick++; x.quick < loopAfter {
+	r.last = x.said
+	if r.quick++; r.quick < loopAfter {
 		return "", false
 	}
-	x.quick, x.until = 0, now.Add(loopRest)
-	return fmt.Sprintf("%d times in a row you have answered me faster than people type, so I take you for a bot and say nothing here for %d minutes.", loopAfter, int(loopRest.Minutes())), true
+	r.quick, r.until = 0, now.Add(loopRest)
+	return fmt.Sprintf("%d times in a row you have answered me faster than people type, so I take you for a bot and do not hear you here for %d minutes.", loopAfter, int(loopRest.Minutes())), true
+}
+
+// of is what a person has answered in a conversation.
+func (x *exchange) of(who agent.PersonID) *rounds {
+	if r := x.with[who]; r != nil {
+		return r
+	}
+	if x.with == nil || len(x.with) >= mostQuick {
+		x.with = map[agent.PersonID]*rounds{}
+	}
+	r := &rounds{}
+	x.with[who] = r
+	return r
 }
 
 // answers notes that the bot has answered in a conversation.

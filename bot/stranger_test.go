@@ -292,3 +292,42 @@ func TestTwoBotsAreParted(t *testing.T) {
 		s.end()
 	})
 }
+
+// TestAFloodIsNoLoop has Ann say much at once after one answer in a thread, and then answer there like a bot: neither keeps another
+// from being heard.
+func TestAFloodIsNoLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := guarded(t, openStore(t))
+		const thread = "chat:T:C1:t1"
+		say := func(who agent.Person, text string) bot.Admission {
+			e := s.event(text)
+			e.From, e.Address = who, thread
+			admission, err := s.hub.Receive(context.Background(), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return admission
+		}
+		say(ann, "hello")
+		s.rest()
+		for range 2 * 25 {
+			if got := say(ann, "and more"); got != bot.Taken {
+				t.Fatalf("of a flood: %v", got)
+			}
+		}
+		s.rest()
+		time.Sleep(time.Minute)
+		for range 40 {
+			say(ann, "hello")
+			s.rest()
+			time.Sleep(time.Second)
+		}
+		if got := say(ann, "hello"); got != bot.Declined || strings.Count(f.texts(thread), "I take you for a bot") != 1 {
+			t.Errorf("who answers like a bot: %v", got)
+		}
+		if got := say(owner, "/status"); got != bot.Taken {
+			t.Errorf("another in the same thread: %v", got)
+		}
+		s.end()
+	})
+}
