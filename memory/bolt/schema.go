@@ -43,6 +43,9 @@ var (
 // larger.
 const moveBatch = 4 << 20
 
+// worthTelling is the size from which on it is said beforehand that bringing a file up to date takes a while.
+const worthTelling = 16 << 20
+
 // settle refuses files of other programs and of later versions of this one, and brings those of an earlier one up
 // to date.
 func (s *Store) settle() (err error) {
@@ -67,6 +70,9 @@ func (s *Store) settle() (err error) {
 	}
 	if s.readOnly {
 		return fmt.Errorf("%w: it has schema %d, this one knows %d; start the program once, which brings it up to date", ErrOlder, found, schema)
+	}
+	if s.atOpen.Size > worthTelling {
+		s.log.Info("the data file is being brought up to date; that can take a second for each ten megabytes of it", "file", s.path, "bytes", s.atOpen.Size)
 	}
 	if err := s.raise(); err != nil {
 		return fmt.Errorf("bring it from schema %d to %d: %w", found, schema, full(err))
