@@ -49,6 +49,7 @@ type Wake struct {
 	Heartbeat string    `json:"heartbeat"`
 	Episode   string    `json:"episode"`            // the same while the condition stays true
 	Evidence  string    `json:"evidence,omitempty"` // what the check saw; outside text
+	Private   bool      `json:"private,omitempty"`  // what it saw is private data as well
 	Prompt    string    `json:"prompt"`
 	Route     string    `json:"route"`           // the conversation in which the person is told
 	Tools     []string  `json:"tools,omitempty"` // offered besides the read-only ones

@@ -155,5 +155,5 @@ func (w Wake) originOf() compact.Origin {
 	if w.Evidence == "" {
 		return compact.Origin{}
 	}
-	return compact.Origin{Outside: "what the check of " + w.Heartbeat + " saw"}
+	return compact.Origin{Outside: "what the check of " + w.Heartbeat + " saw", Private: w.Private}
 }

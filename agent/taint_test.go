@@ -456,6 +456,21 @@ func TestEvidenceTaintsAWake(t *testing.T) {
 	}
 }
 
+// What a check saw may be what nobody else can see, next to what a stranger wrote: then nothing goes out unasked.
+func TestWhatACheckSawCanBePrivate(t *testing.T) {
+	sent := 0
+	w, _ := fresh(t, inTurn("send"), labelled("send", "sent", agent.Read, goesOut, func(agent.Invocation) { sent++ }))
+	for _, private := range []bool{false, true} {
+		wake := agent.Wake{Heartbeat: "mail", Prompt: "look", Evidence: "your balance is 4711", Private: private}
+		if _, err := w.Agent.Wake(context.Background(), agenttest.Ann.ID, wake); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent != 1 {
+		t.Errorf("%d of two wakes sent something out, want the one that saw nothing private", sent)
+	}
+}
+
 // A long result of a page stays outside text when it is paged through in a conversation that has forgotten it.
 func TestASavedResultKeepsItsOrigin(t *testing.T) {
 	pages := labelled("read_file", "a part", agent.Read, agent.Labels{}, nil)

@@ -425,3 +425,17 @@ func TestLinkedAccountsShareOneBudget(t *testing.T) {
 		return err
 	})
 }
+
+// What is told later of what a check saw is as private as that was.
+func TestWhatIsHeldBackStaysPrivate(t *testing.T) {
+	for _, c := range []struct {
+		found Finding
+		want  bool
+	}{{Finding{Evidence: "seen"}, true}, {Finding{Evidence: "seen", Public: true}, false}, {Finding{}, false}} {
+		v := &verdict{}
+		v.digested(&tick{heartbeat: beat("mail", "yes")}, []held{{person: ann, Hold: Hold{By: InQuiet}, heard: "another episode"}}, c.found)
+		if len(v.withheld) != 1 || v.withheld[0].Private != c.want {
+			t.Errorf("of %+v is held back %+v", c.found, v.withheld)
+		}
+	}
+}

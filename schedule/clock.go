@@ -30,6 +30,7 @@ type Waking struct {
 	Person     string
 	Episode    string // the same while the condition stays true; for always, another at each tick
 	Evidence   string // what the check saw; written by others
+	Public     bool   // as in [Finding]
 	Prompt     string
 	Text       string // what is to be said, with no model; "" where there is a prompt
 	Tools      []string

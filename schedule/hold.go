@@ -161,7 +161,10 @@ func (v *verdict) digested(t *tick, back []held, f Finding) {
 		if !h.digested() || h.heard == t.before.Episode {
 			continue
 		}
-		w := Withheld{Heartbeat: t.heartbeat.Name, Episode: t.before.Episode, Text: f.Evidence, Seen: f.Evidence != "", By: h.By, First: t.at, Last: t.at, Count: 1}
+		w := Withheld{
+			Heartbeat: t.heartbeat.Name, Episode: t.before.Episode, Text: f.Evidence, Seen: f.Evidence != "", Private: f.Evidence != "" && !f.Public,
+			By: h.By, First: t.at, Last: t.at, Count: 1,
+		}
 		if w.Text == "" {
 			w.Text = t.heartbeat.About()
 		}

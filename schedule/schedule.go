@@ -38,6 +38,8 @@ type Finding struct {
 	State string
 	// Evidence is what was seen, in text for the model: valid UTF-8, at most [MaxEvidence] bytes, written by others.
 	Evidence string
+	// Public says that Evidence holds nothing that only this machine or the person could see, as a page of the internet does.
+	Public bool
 }
 
 // MaxEvidence is the most bytes of evidence that a Finding holds.

@@ -105,8 +105,8 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		defer cancel()
 	}
 	wake := agent.Wake{
-		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Prompt: w.Prompt, Text: w.Text, Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet, Asked: w.Asked,
-		Again: w.Again,
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Private: w.Evidence != "" && !w.Public, Prompt: w.Prompt, Text: w.Text,
+		Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet, Asked: w.Asked, Again: w.Again,
 	}
 	if w.Text != "" {
 		err := p.sayFixed(ctx, agent.PersonID(w.Person), wake)

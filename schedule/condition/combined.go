@@ -37,6 +37,7 @@ func (c combined) Check(ctx context.Context, previous string) (schedule.Finding,
 	found := make([]schedule.Finding, len(c.parts))
 	watches := false
 	var seen []string
+	public := true
 	for i, part := range c.parts {
 		finding, err := part.Check(ctx, before[i])
 		if err != nil {
@@ -45,10 +46,10 @@ func (c combined) Check(ctx context.Context, previous string) (schedule.Finding,
 		found[i] = finding
 		watches = watches || finding.State != ""
 		if finding.True && finding.Evidence != "" {
-			seen = append(seen, finding.Evidence)
+			seen, public = append(seen, finding.Evidence), public && finding.Public
 		}
 	}
-	whole := schedule.Finding{Evidence: evidence(strings.Join(seen, "\n"))}
+	whole := schedule.Finding{Evidence: evidence(strings.Join(seen, "\n")), Public: public && len(seen) > 0}
 	if !watches {
 		whole.True = c.holds(found)
 		return whole, nil

@@ -139,6 +139,32 @@ func TestConfinedReadsThroughItsGate(t *testing.T) {
 	}
 }
 
+// Only what comes from an address of the public internet is no private data.
+func TestWhatIsPublic(t *testing.T) {
+	p := newPage(t)
+	public := schedule.Spec{Kind: "http", URL: p.URL}
+	inner := schedule.Spec{Kind: "http", URL: strings.Replace(p.URL, "127.0.0.1", "localhost", 1)}
+	private := schedule.Spec{Kind: "command", Run: []string{"echo", "seen"}}
+	always := func(spec schedule.Spec) schedule.Spec { spec.Status = 200; return spec }
+	for name, c := range map[string]struct {
+		spec schedule.Spec
+		want bool
+	}{
+		"a page": {public, true}, "its status": {always(public), true}, "a page of this machine": {inner, false}, "its own status": {always(inner), false},
+		"a command": {private, false}, "a file": {schedule.Spec{Kind: "file", Path: ".", Test: "exists"}, false}, "the time": {schedule.Spec{Kind: "expr", Expr: "hour >= 0"}, true},
+		"two pages":            {schedule.Spec{Kind: "all", Of: []schedule.Spec{always(public), always(public)}}, true},
+		"a page and a command": {schedule.Spec{Kind: "all", Of: []schedule.Spec{always(public), private}}, false},
+	} {
+		found := check(t, build(t, c.spec, condition.Env{Public: newGate(p), Dir: t.TempDir()}), "")
+		if found.Evidence == "" || found.Public != c.want {
+			t.Errorf("%s: %+v, want public: %v", name, found, c.want)
+		}
+	}
+	if check(t, build(t, public, condition.Env{}), "").Public {
+		t.Error("without anybody who knows, a page is public")
+	}
+}
+
 // TestOnceByFolder runs a command once for each folder, and asks an address once.
 func TestOnceByFolder(t *testing.T) {
 	p := newPage(t)

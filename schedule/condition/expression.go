@@ -181,7 +181,7 @@ func (e *expression) Check(ctx context.Context, _ string) (schedule.Finding, err
 		return schedule.Finding{}, fmt.Errorf("check an expression: %s", firstLine(err))
 	}
 	seen = append(seen, "it is "+now.Format("Monday 2006-01-02 15:04 MST"))
-	return schedule.Finding{True: result == true, Evidence: evidence(strings.Join(seen, "; "))}, nil
+	return schedule.Finding{True: result == true, Evidence: evidence(strings.Join(seen, "; ")), Public: len(e.uses) == 0}, nil
 }
 
 // firstLine leaves out the drawing of the place that the library's errors end with.

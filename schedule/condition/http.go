@@ -30,6 +30,7 @@ type web struct {
 	part   *selection // nil for the whole answer
 	status int        // 0 for any from 200 to 299
 	get    http.RoundTripper
+	public bool // it is an address of the public internet, as far as can be told by how it is written
 }
 
 func newWeb(spec schedule.Spec, env Env) (schedule.Condition, error) {
@@ -50,7 +51,7 @@ func newWeb(spec schedule.Spec, env Env) (schedule.Condition, error) {
 	case address.User != nil:
 		return nil, errors.New("heartbeat.condition.url: must hold no user or password")
 	}
-	w := web{url: address, status: spec.Status, get: get}
+	w := web{url: address, status: spec.Status, get: get, public: env.Public != nil && env.Public.Check(spec.URL) == nil}
 	if spec.Select != "" {
 		if w.part, err = parseSelection(spec.Select); err != nil {
 			return nil, fmt.Errorf("heartbeat.condition.select: %w", err)
@@ -77,7 +78,7 @@ func (w web) Check(ctx context.Context, previous string) (schedule.Finding, erro
 	}
 	seen := fmt.Sprintf("%s answered %d", w.bare(), status)
 	if w.part == nil && w.status != 0 {
-		return schedule.Finding{True: status == w.status, Evidence: evidence(seen)}, nil
+		return schedule.Finding{True: status == w.status, Evidence: evidence(seen), Public: w.public}, nil
 	}
 	if w.status == 0 && status/100 != 2 || w.status != 0 && status != w.status {
 		return schedule.Finding{}, fmt.Errorf("check %s: it answered %d", w.bare(), status)
@@ -89,7 +90,7 @@ func (w web) Check(ctx context.Context, previous string) (schedule.Finding, erro
 		}
 	}
 	sum := sha256.Sum256(selected)
-	found := schedule.Finding{State: hex.EncodeToString(sum[:16])}
+	found := schedule.Finding{State: hex.EncodeToString(sum[:16]), Public: w.public}
 	found.True = previous != "" && found.State != previous
 	found.Evidence = evidence(seen + ": " + string(selected))
 	return found, nil

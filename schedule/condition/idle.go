@@ -34,5 +34,5 @@ func (i idle) Check(ctx context.Context, _ string) (schedule.Finding, error) {
 	}
 	silence := i.now().Sub(since)
 	said := fmt.Sprintf("nothing was said since %s, for %s", since.UTC().Format(time.RFC3339), silence.Round(time.Second))
-	return schedule.Finding{True: silence >= i.after, Evidence: said}, nil
+	return schedule.Finding{True: silence >= i.after, Evidence: said, Public: true}, nil
 }

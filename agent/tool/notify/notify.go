@@ -211,6 +211,7 @@ func (t *telling) tell(tx memory.Tx, now time.Time) error {
 		return err
 	}
 	note := agent.Note{Heartbeat: t.wake.Heartbeat, Text: t.text, Evidence: t.wake.Evidence, Card: card.ID, Once: card.Once, Origin: t.origin}
+	note.Origin.Private = note.Origin.Private || t.wake.Private
 	_, err = agent.Tell(tx, t.wake.Route, note, t.urgency, t.key)
 	return err
 }
