@@ -21,6 +21,7 @@ const (
 	connectTime = 20 * time.Second // to connect, and to list the tools
 	longestWait = 5 * time.Minute
 	lookEvery   = 10 * time.Minute // for tools that describe themselves anew
+	tellEvery   = 24 * time.Hour   // of one tool that does so
 	maxListed   = 1000             // tools that are read of a list
 	maxMessage  = 4 << 20          // bytes of what a server says at once
 )
@@ -38,6 +39,7 @@ type link struct {
 	session *mcp.ClientSession // nil while there is no connection
 	up      chan struct{}      // closed when there is one
 	pins    map[string]pin     // by tool; what was agreed to
+	told    map[string]telling // by tool: when owners were told last that it describes itself anew
 	faults  map[string]string  // by tool: why the server's own is not offered
 	down    string             // why there is no connection
 }
@@ -45,7 +47,7 @@ type link struct {
 func newLink(all *Servers, server Server) *link {
 	return &link{
 		Server: server, all: all, asked: make(chan struct{}), renew: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
-		up: make(chan struct{}), pins: map[string]pin{}, faults: map[string]string{},
+		up: make(chan struct{}), pins: map[string]pin{}, told: map[string]telling{}, faults: map[string]string{},
 	}
 }
 
@@ -97,8 +99,20 @@ func (l *link) serve(ctx context.Context) error {
 		end()
 		<-ended
 	}()
+	return l.attend(ctx, session, ended)
+}
+
+// attend keeps what the server offers up to date. How often it says that its tools have changed does not count: they are
+// asked for now and then.
+func (l *link) attend(ctx context.Context, session *mcp.ClientSession, ended chan error) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	var again <-chan time.Time
+	listed := time.Now()
+	list := func() error {
+		again, listed = nil, time.Now()
+		return l.list(ctx, session)
+	}
 	for {
 		var err error
 		select {
@@ -110,9 +124,13 @@ func (l *link) serve(ctx context.Context) error {
 		case <-l.doubt:
 			err = within(ctx, l.all.times.ping, func(ctx context.Context) error { return session.Ping(ctx, nil) })
 		case <-l.renew:
-			err = l.list(ctx, session)
+			if again == nil {
+				again = time.After(time.Until(listed.Add(l.all.times.anew)))
+			}
+		case <-again:
+			err = list()
 		case <-tick.C:
-			err = l.list(ctx, session)
+			err = list()
 		}
 		if err != nil {
 			return fmt.Errorf("it does not answer: %w", err)
@@ -128,22 +146,13 @@ func within(ctx context.Context, limit time.Duration, do func(context.Context) e
 
 // connect begins a session. end closes it, and ends what was started for it; it is never nil.
 func (l *link) connect(ctx context.Context, cancel context.CancelFunc) (session *mcp.ClientSession, end func(), err error) {
-	client := mcp.NewClient(&mcp.Implementation{Name: "nudge", Version: "1"}, &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{}, // nothing can be asked of this side
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-			select {
-			case l.renew <- struct{}{}:
-			default:
-			}
-		},
-	})
 	transport, release, err := l.transport()
 	if err != nil {
 		return nil, func() {}, err
 	}
 	// The context of Connect is that of the session, so it cannot have the deadline.
 	late := time.AfterFunc(connectTime, cancel)
-	session, err = client.Connect(ctx, transport, nil)
+	session, err = l.client().Connect(ctx, transport, nil)
 	if !late.Stop() && err == nil {
 		err = context.DeadlineExceeded
 	}
@@ -159,6 +168,19 @@ func (l *link) connect(ctx context.Context, cancel context.CancelFunc) (session 
 	return session, end, nil
 }
 
+// client is this side of a session.
+func (l *link) client() *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "nudge", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}, // nothing can be asked of this side
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case l.renew <- struct{}{}:
+			default:
+			}
+		},
+	})
+}
+
 // transport starts the server's program, or prepares to ask its address.
 func (l *link) transport() (transport mcp.Transport, release func(), err error) {
 	if l.URL != "" {
@@ -169,13 +191,14 @@ func (l *link) transport() (transport mcp.Transport, release func(), err error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	pipe := newPipe(talk, l.Timeout+2*l.all.times.back) // one that works for one call may leave the next unread
 	release = func() {
-		talk.Close()
+		_ = pipe.Close() // a Talk's has no error
 		if said := talk.Complaints(); said != "" {
 			l.all.Log.Debug("an MCP server wrote to its standard error", "server", l.Name, "text", said)
 		}
 	}
-	return &mcp.IOTransport{Reader: talk, Writer: talk, MaxLineLength: maxMessage}, release, nil
+	return &mcp.IOTransport{Reader: pipe, Writer: pipe, MaxLineLength: maxMessage}, release, nil
 }
 
 // newHTTP is a client that shows the token to the server alone, and does not read on for ever.
@@ -242,10 +265,32 @@ func (l *link) list(ctx context.Context, session *mcp.ClientSession) error {
 		return err
 	}
 	l.all.offer()
-	for _, name := range changed {
+	for _, name := range l.untold(changed) {
 		l.all.Tell(fmt.Sprintf("The tool %s of the MCP server %s describes itself anew, and is not offered until somebody agrees: `nudge mcp agree %s` shows what it says and asks.", name, l.Name, l.Name))
 	}
 	return nil
+}
+
+// telling is that owners were told of a tool that describes itself anew.
+type telling struct {
+	at    time.Time
+	known string // digest of how it described itself before
+}
+
+// untold returns the tools of which owners are to be told that they describe themselves anew: of each once a day, and again
+// when somebody has agreed to how it did before.
+func (l *link) untold(changed []string) (tools []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range changed {
+		now := telling{time.Now(), l.pins[name].Digest}
+		if last, found := l.told[name]; found && last.known == now.known && now.at.Sub(last.at) < tellEvery {
+			continue
+		}
+		l.told[name] = now
+		tools = append(tools, name)
+	}
+	return tools
 }
 
 // listTools asks a server for its tools, by name. faults says of which it cannot be told which of two is meant.

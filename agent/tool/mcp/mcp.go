@@ -65,6 +65,7 @@ type times struct {
 	first time.Duration // before a server is tried again, twice as long each time
 	back  time.Duration // by a call, for a server that is not there
 	ping  time.Duration // for a sign of life when in doubt
+	anew  time.Duration // from asking for a server's tools until it is believed that they have changed again
 }
 
 var serverName = regexp.MustCompile(`^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$`)
@@ -80,7 +81,7 @@ func CheckName(name string) error {
 
 // New returns links that nothing is done with yet.
 func New(c Config) *Servers {
-	s := &Servers{Config: c, times: times{first: time.Second, back: 5 * time.Second, ping: 5 * time.Second}}
+	s := &Servers{Config: c, times: times{first: time.Second, back: 5 * time.Second, ping: 5 * time.Second, anew: time.Minute}}
 	for _, server := range c.Servers {
 		if server.Policy == "" {
 			server.Policy = agent.PolicyAsk

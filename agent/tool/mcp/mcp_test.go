@@ -65,7 +65,7 @@ func newDesk(t *testing.T, store memory.Store, servers ...Server) *desk {
 			d.told = append(d.told, text)
 		},
 	})
-	d.servers.times = times{first: 10 * time.Millisecond, back: 200 * time.Millisecond, ping: 200 * time.Millisecond}
+	d.servers.times = times{first: 10 * time.Millisecond, back: 200 * time.Millisecond, ping: 200 * time.Millisecond, anew: 10 * time.Millisecond}
 	return d
 }
 
