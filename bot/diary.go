@@ -166,6 +166,11 @@ func (h *Hub) remember(ctx context.Context, e Event, text string) (Admission, er
 		return h.refuseNote(ctx, e, "", err)
 	}
 	return h.answerAlone(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+		if err := diary.Room(tx, v.Person, draft.Note); errors.Is(err, diary.ErrFull) {
+			return agent.Fault, sentenceOf(err), nil
+		} else if err != nil {
+			return "", "", err
+		}
 		n, change, err := h.Diary.Put(tx, v.Person, draft)
 		switch {
 		case err != nil:
@@ -192,8 +197,11 @@ func (h *Hub) editNote(ctx context.Context, e Event, rest string) (Admission, er
 	}
 	return h.answerAlone(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
 		n, err := h.Diary.Rewrite(tx, v, id, draft)
-		if errors.Is(err, diary.ErrUnknownNote) {
+		switch {
+		case errors.Is(err, diary.ErrUnknownNote):
 			return agent.Fault, h.noNote(e, id), nil
+		case errors.Is(err, diary.ErrFull):
+			return agent.Fault, sentenceOf(err), nil
 		}
 		return agent.Notice, "Now it says: " + noteLine(n, e, true), err
 	})

@@ -1,11 +1,14 @@
 package bot_test
 
 import (
+	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	"nudge/bot"
+	"nudge/memory"
 	"nudge/memory/diary"
 )
 
@@ -117,5 +120,33 @@ func TestNoDiary(t *testing.T) {
 	s, f := newStage(t, "/")
 	for _, text := range []string{"/diary", "/remember tea", "/forget n1234567", "/diary search tea", "/diary edit n1234567 tea"} {
 		s.expect(f, text, "error There is no diary here.")
+	}
+}
+
+// TestAFullDiary has Ann note more than there is room for.
+func TestAFullDiary(t *testing.T) {
+	s, f := newDiaryStage(t)
+	err := s.store.Update(context.Background(), func(tx memory.Tx) error {
+		for i := range diary.MostBytes >> 18 {
+			row := fmt.Sprintf(`{"id":"nfull%03d","text":"%d%s","scope":"private"}`, i, i, strings.Repeat("a", 1<<18-200))
+			if err := tx.Table("note").Put(fmt.Sprintf("%s\x00nfull%03d", ann.ID, i), []byte(row)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat(" ha", 20_000)
+	small := noteID.FindString(s.answered(f, "/remember the key is under the mat"))
+	for _, text := range []string{"/remember" + long, "/diary edit " + small + long} {
+		if got := s.answered(f, text); !strings.HasPrefix(got, "error No more fits into the diary") {
+			t.Errorf("%.20s: %.200s", text, got)
+		}
+	}
+	s.answered(f, "/forget nfull000")
+	if got := s.answered(f, "/remember"+long); !strings.HasPrefix(got, "notice Noted as") {
+		t.Errorf("in the place of one that is forgotten: %.200s", got)
 	}
 }

@@ -123,7 +123,7 @@ func (s *Server) diaryFault(w http.ResponseWriter, err error) {
 		refuse(w, http.StatusNotFound, "%s", err)
 	case errors.Is(err, diary.ErrUnknownNote):
 		refuse(w, http.StatusNotFound, "this note is not there any more")
-	case errors.Is(err, diary.ErrBlank), errors.Is(err, diary.ErrLong):
+	case errors.Is(err, diary.ErrBlank), errors.Is(err, diary.ErrLong), errors.Is(err, diary.ErrFull):
 		refuse(w, http.StatusBadRequest, "%s", err)
 	default:
 		s.Log.Error("the diary could not be read or changed", "error", err)

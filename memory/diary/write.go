@@ -265,8 +265,12 @@ func (d *Diary) Redraft(ctx context.Context, v View, id, text string) (Draft, er
 	return d.Draft(ctx, n)
 }
 
-// Rewrite puts a draft that [Diary.Redraft] made in the note's place.
+// Rewrite puts a draft that [Diary.Redraft] made in the note's place. The error for one that is too long for the diary wraps
+// [ErrFull]; nothing was changed then.
 func (d *Diary) Rewrite(tx memory.Tx, v View, id string, draft Draft) (Note, error) {
+	if err := Room(tx, v.Person, draft.Note); err != nil {
+		return Note{}, err
+	}
 	if _, err := d.Delete(tx, v, id); err != nil {
 		return Note{}, err
 	}

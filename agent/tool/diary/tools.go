@@ -90,6 +90,13 @@ func (c Config) write(ctx context.Context, in agent.Invocation) (agent.Result, e
 	if err != nil {
 		return agent.Result{}, err
 	}
+	err = c.Diary.Store.View(ctx, func(tx memory.Tx) error { return diary.Room(tx, v.Person, draft.Note) })
+	if errors.Is(err, diary.ErrFull) {
+		return agent.Result{Text: "not noted: " + err.Error()}, nil
+	}
+	if err != nil {
+		return agent.Result{}, errUnread
+	}
 	text, err := c.told(ctx, in, v, draft)
 	if err != nil {
 		return agent.Result{}, errUnread
