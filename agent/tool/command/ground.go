@@ -112,13 +112,17 @@ func (g *ground) named(text string) (names []string) {
 
 // paths are the ways to read a text as one; none for what can be no path.
 func (g *ground) paths(text string) []string {
-	if text == "" || len(text) > maxPath || strings.ContainsRune(text, 0) {
+	if text == "" || strings.ContainsRune(text, 0) {
 		return nil
 	}
-	if short := filepath.Clean(text); short != text {
-		return []string{text, short}
+	short := filepath.Clean(text)
+	switch {
+	case len(short) > maxPath:
+		return nil
+	case len(text) > maxPath || short == text:
+		return []string{short}
 	}
-	return []string{text}
+	return []string{text, short}
 }
 
 // print says what lies where a text leads, if that is in the folder, or the way there is: [workspace.Absent] for nothing.
@@ -297,28 +301,49 @@ func (g *ground) trespasses(text string, own, closed []string) bool {
 // betweenPaths are the characters that stand around a path within a value, such as in --file=notes.md, @notes.md and a:b.
 const betweenPaths = betweenWords + "=@:,"
 
-// mostPieces is how many parts of a value are read as paths. What has more names nothing that anybody meant.
-const mostPieces = 200
+// mostPieces is how many parts of a value are read as paths. A value that has more is refused, since nobody can tell what it names.
+const mostPieces = 1000
 
 // pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may stand
-// before a path, and between two.
-func pieces(value string) []string {
-	found := []string{value}
+// before a path, and between two, and behind an option's letters. all is false where there are more than mostPieces.
+func pieces(value string) (found []string, all bool) {
+	had := map[string]bool{}
+	all = true
 	add := func(text string) {
-		if text != "" && len(found) < mostPieces && !slices.Contains(found, text) {
-			found = append(found, text)
+		switch {
+		case text == "" || had[text]:
+		case len(found) == mostPieces:
+			all = false
+		default:
+			found, had[text] = append(found, text), true
 		}
 	}
+	addOption := func(text string) {
+		add(text)
+		for i := 2; all && strings.HasPrefix(text, "-") && i < len(text); i++ {
+			if i <= mostLetters || text[i] == '/' || strings.HasPrefix(text[i:], "..") {
+				add(text[i:])
+			}
+		}
+	}
+	add(value)
+	addOption(value)
 	for i, r := range value {
-		if strings.ContainsRune(betweenPaths, r) {
+		if all && strings.ContainsRune(betweenPaths, r) {
 			add(value[i+1:])
 		}
 	}
-	for _, text := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) }) {
-		add(text)
+	if all {
+		for _, text := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) }) {
+			addOption(text)
+		}
 	}
-	return found
+	return found, all
 }
+
+// mostLetters is how many letters of options may stand together before a path, as in -rfnotes.md. Further behind only a path is
+// found that goes up or begins at the top.
+const mostLetters = 8
 
 // ofWeb is how addresses of hosts begin.
 var ofWeb = regexp.MustCompile(`(?i)\b(https?|wss?|ftps?|ssh|git)://`)
@@ -326,7 +351,8 @@ var ofWeb = regexp.MustCompile(`(?i)\b(https?|wss?|ftps?|ssh|git)://`)
 // leadsOut reports whether a value goes up, or begins somewhere else than in the folder, wherever in it a path may begin. An
 // address of a host does neither.
 func leadsOut(value string) bool {
-	for _, piece := range pieces(ofWeb.ReplaceAllString(value, "")) {
+	found, _ := pieces(ofWeb.ReplaceAllString(value, ""))
+	for _, piece := range found {
 		if filepath.IsAbs(piece) || slices.Contains(strings.Split(filepath.ToSlash(piece), "/"), "..") {
 			return true
 		}

@@ -61,6 +61,47 @@ func calling(t interface{ Fatal(...any) }, name, value string) agent.Invocation 
 
 var anyFile = map[string]Parameter{"file": {Pattern: "(?s).*"}}
 
+// manyWords are as many as a message may have.
+var manyWords = strings.Repeat("a ", 300)
+
+// What a long text names is known as well.
+func TestALongValue(t *testing.T) {
+	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile})
+	m.link(t, "../p-bob", "bob")
+	for _, path := range []string{"../p-bob/notes.md", "bob/notes.md now"} {
+		if _, _, err := m.tool.Judge(calling(t, "show", manyWords+path)); err == nil {
+			t.Errorf("%s behind many words is let through", path)
+		}
+	}
+	in := calling(t, "show", manyWords+"notes.md")
+	before := m.tool.Digest(in)
+	m.write(t, filepath.Join(m.ann, "notes.md"), "changed")
+	if _, _, err := m.tool.Judge(in); err != nil || m.tool.Digest(in) == before {
+		t.Errorf("a file behind many words may change unseen: %v", err)
+	}
+}
+
+// A value of which nobody can tell what it names is refused, in a box too.
+func TestAValueOfTooManyParts(t *testing.T) {
+	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile}, Preset{Name: "boxed", Run: []string{"cat", "{file}"}, Parameters: anyFile, Box: true})
+	for _, name := range []string{"show", "boxed"} {
+		for _, sign := range []string{" ", "=a,", "\n/"} {
+			in := calling(t, name, strings.Repeat("a"+sign, 1001)+"../p-bob/notes.md")
+			_, _, judged := m.tool.Judge(in)
+			_, ran := m.tool.Run(t.Context(), in)
+			for _, err := range []error{judged, ran} {
+				if err == nil || !strings.Contains(err.Error(), "more than 1000 parts") {
+					t.Errorf("%s with %q: %v", name, sign, err)
+				}
+			}
+		}
+	}
+	deep := strings.Repeat("./", maxPath) + "../p-bob/notes.md" // longer than a path may be, but not for a program that shortens it
+	if _, _, err := m.tool.Judge(calling(t, "show", deep)); err == nil {
+		t.Error("a long way to another's file is let through")
+	}
+}
+
 // Whatever path leads to a file of the workspace, an approval is about what the file holds, and no rule leaves the value open.
 func TestAFileIsKnownByEveryPath(t *testing.T) {
 	m := newManor(t, Preset{Name: "run", Run: []string{"sh", "{file}"}, Parameters: anyFile}, Preset{Name: "with", Run: []string{"sh", "--file={file}"}, Parameters: anyFile})
@@ -80,7 +121,7 @@ func TestAFileIsKnownByEveryPath(t *testing.T) {
 		"deploy.sh", "./deploy.sh", "sub/../deploy.sh", "../p-ann/deploy.sh", "../../workspace/p-ann/deploy.sh", script, "/" + script, outer + "/deploy.sh",
 		"d", "dd", "here/here/d", "top/d", "abs/../deploy.sh", "out/dd", outer + "/sub/../d", "/proc/self/cwd/deploy.sh", "none/../deploy.sh", "here/", ".", m.ann, "../p-ann", "top",
 	}
-	around := []string{"%s", "--file=%s", "@%s", "x=@%s", "-f=%s", "a:%s", "%s:b", "x:%s:ro", "a,%s", "run %s now", "'%s'", "if=%s", "file:%s", "user@host:%s"}
+	around := []string{"%s", "--file=%s", "@%s", "x=@%s", "-f=%s", "a:%s", "%s:b", "x:%s:ro", "a,%s", "run %s now", "'%s'", "if=%s", "file:%s", "user@host:%s", "-f%s", "now -rf%s"}
 	for _, name := range []string{"run", "with"} {
 		for _, path := range paths {
 			for _, form := range around {
@@ -175,13 +216,13 @@ func TestAPlainValueStaysInTheFolder(t *testing.T) {
 	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: map[string]Parameter{"file": {}}})
 	for _, value := range []string{
 		"../p-bob/notes.md", "..", "a/../../p-bob", "sub/..", m.bob + "/notes.md", "/etc/passwd", "//etc/passwd", "x=/etc/passwd", "x=../y", "@/etc/passwd", "@../y", "a=@/etc/passwd",
-		"a:/etc", "a:../y", "x://etc/passwd", "file:///etc/passwd", "FILE:/etc/passwd", "https:///etc/passwd", "a ../b", "a '/etc/passwd'", "./../x", "a,/etc/passwd",
+		"a:/etc", "a:../y", "x://etc/passwd", "file:///etc/passwd", "FILE:/etc/passwd", "https:///etc/passwd", "a ../b", "a '/etc/passwd'", "./../x", "a,/etc/passwd", "a -f../x", "a -f/etc/passwd", "a -rf../x",
 	} {
 		if _, err := m.tool.Run(t.Context(), calling(t, "show", value)); err == nil || !strings.Contains(err.Error(), "no .. and no path from the top") {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
-	for _, value := range []string{"notes.md", "./notes.md", "sub/a.b..c", "https://example.com/a/b?c=d", "ssh://git@example.com/a.git", "v1.2...v1.3", "a, b and c", "feature/x", "user@example.com", "10:30", "..."} {
+	for _, value := range []string{"notes.md", "./notes.md", "sub/a.b..c", "https://example.com/a/b?c=d", "ssh://git@example.com/a.git", "v1.2...v1.3", "a, b and c", "feature/x", "user@example.com", "10:30", "...", "a -b c", "a -bc-d"} {
 		if _, _, err := m.tool.Judge(calling(t, "show", value)); err != nil {
 			t.Errorf("%s: %v", value, err)
 		}
@@ -204,7 +245,7 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 	check := checks.In(m.ann, m.data, filepath.Join(m.data, "workspace"))
 	closed := []string{"../p-bob/notes.md", "../../nudge.db", "../..", "..", m.data, m.bob + "/notes.md", "bob", "bob/notes.md", "n", "db", "new", "../p-bob/new.md", "../p-new/x", "sub/../../p-bob", "none/../../p-bob", "/proc/self/cwd/../p-bob", "../p-ann/../p-bob/notes.md"}
 	for _, path := range closed {
-		for _, form := range []string{"%s", "x=%s", "@%s", "a:%s:b", "cat %s", "-- %s"} {
+		for _, form := range []string{"%s", "x=%s", "@%s", "a:%s:b", "cat %s", "-- %s", "-f%s", "now -rf%s"} {
 			value := fmt.Sprintf(form, path)
 			for _, name := range []string{"show", "with"} {
 				in := calling(t, name, value)

@@ -191,6 +191,8 @@ func (p prepared) argv(values map[string]string) ([]string, error) {
 			filled[name] = *parameter.Default
 		case !p.takes(name, value):
 			faults = append(faults, fmt.Sprintf("the value of %q must %s", name, p.wants(name)))
+		case tooMany(value):
+			faults = append(faults, fmt.Sprintf("the value of %q has more than %d parts that could each name a file", name, mostPieces))
 		default:
 			filled[name] = value
 		}
@@ -240,7 +242,8 @@ func (p Preset) Wide() (names []string) {
 func (p prepared) texts(i int, part string, values map[string]string) (texts []string) {
 	seen := map[string]bool{}
 	for _, text := range append([]string{part}, p.inside(p.Run[i], values)...) {
-		for _, piece := range pieces(text) {
+		found, _ := pieces(text) // of a value that is given they are all: see argv
+		for _, piece := range found {
 			if !seen[piece] {
 				seen[piece] = true
 				texts = append(texts, piece)
@@ -306,6 +309,12 @@ func (p prepared) inside(part string, values map[string]string) (texts []string)
 		end = at[1]
 	}
 	return texts
+}
+
+// tooMany reports whether a value has so many parts that it cannot be told what they name.
+func tooMany(value string) bool {
+	_, all := pieces(value)
+	return !all
 }
 
 // takes reports whether a parameter may have a value.
