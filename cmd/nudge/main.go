@@ -210,7 +210,13 @@ func (a *app) config() (config.Config, string, error) {
 	}
 	a.redactor().Add(c.Secrets()...)
 	dir, err := c.FindDataDir(a.dataDir)
-	return c, dir, err
+	if err != nil {
+		return c, dir, err
+	}
+	if err := c.CheckWorkspace(dir); err != nil {
+		return c, dir, inFile(c, err)
+	}
+	return c, dir, nil
 }
 
 // redactor hides the secrets of the config, once that is loaded, and what looks like one.
