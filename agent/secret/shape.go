@@ -47,6 +47,21 @@ var shapes = []shape{
 	like("private key", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`),
 }
 
+// keyEnds are the lines between which a private key stands.
+var keyEnds = regexp.MustCompile(`-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+
+// InKey reports whether a text ends within a private key; within says that it began in one. It is for texts that are told in
+// parts, since only its first line shows what the rest of a key is.
+func InKey(text string, within bool) bool {
+	if !strings.Contains(text, "PRIVATE KEY") {
+		return within
+	}
+	for _, end := range keyEnds.FindAllStringSubmatch(text, -1) {
+		within = end[1] == "BEGIN"
+	}
+	return within
+}
+
 // shapesIn gives the parts of a text that look like secrets.
 func shapesIn(text string) (found []span) {
 	small := strings.ToLower(text)

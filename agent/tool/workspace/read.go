@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 )
 
 // maxScanned is how many names of a folder are looked at, so that a folder of millions costs no memory.
@@ -227,6 +228,9 @@ type page struct {
 	text         strings.Builder
 	seen         int  // lines so far; the last one collected in the end
 	more         bool // something follows
+	key          bool // the last line is within a private key
+	keySize      int  // bytes of that so far
+	cutKey       bool // the page begins within one
 }
 
 // pageOf reads until the page is full or the text ends.
@@ -250,13 +254,24 @@ func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	switch {
 	case end > 0 && end <= maxPage:
 	case len(data) >= maxPage+utf8.UTFMax, atEOF && len(data) > maxPage:
-		end = len(agent.Head(string(data[:min(len(data), maxPage+utf8.UTFMax)]), maxPage))
+		end = betweenWords(agent.Head(string(data[:min(len(data), maxPage+utf8.UTFMax)]), maxPage))
 	case !atEOF || len(data) == 0:
 		return 0, nil, nil
 	default:
 		end = len(data)
 	}
 	return end, data[:end], nil
+}
+
+// betweenWords is where to cut a text near its end so that no word of it is cut, if it has any: a part of a key, which is one, does
+// not look like a key.
+func betweenWords(text string) int {
+	const near = 1 << 10
+	start := max(0, len(text)-near)
+	if end := strings.LastIndexAny(text[start:], " \t\"',;<>()[]{}"); end >= 0 {
+		return start + end + 1
+	}
+	return len(text)
 }
 
 // take adds a line, unless it is before the page or belongs to the next one.
@@ -267,9 +282,32 @@ func (p *page) take(line []byte) {
 		return
 	}
 	p.seen++
-	if p.seen >= p.first {
+	within := p.inKey(line)
+	switch {
+	case p.seen < p.first:
+	case within && (p.text.Len() == 0 || p.cutKey):
+		if !p.cutKey { // for all lines of it
+			p.text.WriteString(secret.Mark + "\n")
+		}
+		p.cutKey = p.key
+	default:
 		p.text.Write(line)
 	}
+}
+
+// longestKey is how many bytes a private key may have. What never ends is none.
+const longestKey = 32 << 10
+
+// inKey reports whether a line begins within a private key, and notes whether the next one does.
+func (p *page) inKey(line []byte) bool {
+	within := p.key
+	if p.key = secret.InKey(string(line), within); !p.key || !within {
+		p.keySize = 0
+	}
+	if p.keySize += len(line); p.keySize > longestKey {
+		p.key = false
+	}
+	return within
 }
 
 // words is the page as the model reads it; whole says how long all of it is.

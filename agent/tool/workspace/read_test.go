@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent"
+	"nudge/agent/secret"
 )
 
 const (
@@ -47,6 +48,40 @@ func (d desk) readIn(session string, arguments args) (string, error) {
 		d.t.Errorf("the error has several lines: %q", err)
 	}
 	return result.Text, err
+}
+
+// However a file is paged through, no part of a key is told that only its beginning shows to be one.
+func TestAKeyIsHiddenOnEveryPage(t *testing.T) {
+	d := newDesk(t)
+	redactor := secret.New()
+	body := strings.Repeat("MIIEpAIBAAKCAQEA7Jx0hiddenhiddenhidden\n", 30)
+	d.put("key.pem", "before\n-----BEGIN RSA PRIVATE KEY-----\n"+body+"-----END RSA PRIVATE KEY-----\nafter\n")
+	for offset := 1; offset <= 33; offset++ {
+		for _, limit := range []int{1, 2, 100} {
+			text, err := d.readIn(room, args{"path": "key.pem", "offset": offset, "limit": limit})
+			shown := redactor.Text(text)
+			switch {
+			case err != nil, strings.Contains(shown, "hidden"), offset == 1 && !strings.HasPrefix(shown, "before\n"):
+				t.Fatalf("%d lines from %d on: %q, %v", limit, offset, shown, err)
+			case limit == 100 && offset > 1 && !strings.HasPrefix(shown, secret.Mark+"\nafter\n"):
+				t.Fatalf("all from %d on: %q", offset, shown)
+			}
+		}
+	}
+	token := "ghp_" + strings.Repeat("hidden1234", 4)
+	for at := maxPage - len(token) - 2; at < maxPage+2; at++ {
+		d.put("long.txt", strings.Repeat("x", at-1)+" "+token+" "+strings.Repeat("x", 100))
+		for offset := 1; offset <= 2; offset++ {
+			text, err := d.readIn(room, args{"path": "long.txt", "offset": offset})
+			if err != nil || strings.Contains(redactor.Text(text), "hidden") {
+				t.Fatalf("a token at %d, from %d on: %.200q, %v", at, offset, redactor.Text(text), err)
+			}
+		}
+	}
+	d.put("about.md", "-----BEGIN PRIVATE KEY----- begins one\n"+strings.Repeat("words\n", longestKey))
+	if text, err := d.readIn(room, args{"path": "about.md", "offset": longestKey / 2}); err != nil || !strings.HasPrefix(text, "words\n") {
+		t.Errorf("a text about keys: %.100q, %v", text, err)
+	}
 }
 
 func TestASavedResultIsReadByLines(t *testing.T) {
