@@ -15,7 +15,7 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 	if word, id := cutWord(rest); strings.EqualFold(word, "revoke") {
 		return h.revoke(ctx, e, id)
 	}
-	return h.answerWith(ctx, e, func(tx memory.Tx) (agent.Kind, string, error) {
+	return h.answerReply(ctx, e, func(tx memory.Tx) (agent.Reply, error) {
 		var lines []string
 		slash := h.slash(e.Address)
 		elsewhere := 0 // cards that are not shown, since others read along
@@ -33,11 +33,11 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 			return nil
 		})
 		if err != nil {
-			return "", "", err
+			return agent.Reply{}, err
 		}
 		own, err := Requests(tx, e.From.ID, h.agent.Owns(e.From.ID), e.Address)
 		if err != nil {
-			return "", "", err
+			return agent.Reply{}, err
 		}
 		for _, q := range own {
 			if agent.Direct(e.Address) {
@@ -56,7 +56,8 @@ func (h *Hub) approvals(ctx context.Context, e Event, rest string) (Admission, e
 		if rules != "" {
 			lines = append(lines, rules)
 		}
-		return agent.Notice, strings.Join(lines, "\n\n"), err
+		// As on the cards themselves, no platform is to make links of what the calls would do.
+		return agent.Reply{Kind: agent.Notice, Text: strings.Join(lines, "\n\n"), Tainted: true}, err
 	})
 }
 

@@ -312,6 +312,9 @@ func TestDecidingInVain(t *testing.T) {
 	if got := s.answered(f, "/approvals"); !strings.Contains(got, "May I run erase?") || !strings.Contains(got, id) {
 		t.Errorf("approvals: %q", got)
 	}
+	if !s.last(f).Unlinked {
+		t.Error("of what a call would do a platform can make links")
+	}
 	e := s.event("/approvals")
 	e.From, e.Address = bob, bobHome
 	s.receive(e)

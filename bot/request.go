@@ -56,7 +56,7 @@ const (
 
 func isRequest(card string) bool { return strings.HasPrefix(card, requestPrefix) }
 
-// reply is the card in one of its conversations.
+// reply is the card in one of its conversations. The names in it are of people's own choosing.
 func (q request) reply(address string) agent.Reply {
 	who := string(q.Asked)
 	if who == "" {
@@ -64,6 +64,7 @@ func (q request) reply(address string) agent.Reply {
 	}
 	return agent.Reply{
 		Kind: agent.Notice, ID: q.ID, Text: q.Text, Choices: q.Choices, Deadline: &q.Expires, MayDecide: []string{who}, Address: address, Session: address,
+		Tainted: true,
 	}
 }
 
@@ -221,7 +222,7 @@ func (h *Hub) decideRequest(ctx context.Context, e Event) (Admission, error) {
 // mark shows on its card, wherever that stands, what became of it.
 func (q request) mark(tx memory.Tx) error {
 	for _, address := range q.Stands {
-		mark := agent.Reply{Kind: agent.DecidedMark, ID: q.ID, Tool: q.About, Decision: q.Decision, By: string(q.By), At: &q.Decided, Address: address, Session: address}
+		mark := agent.Reply{Kind: agent.DecidedMark, ID: q.ID, Tool: q.About, Decision: q.Decision, By: string(q.By), At: &q.Decided, Address: address, Session: address, Tainted: true}
 		if err := agent.Send(tx, mark); err != nil {
 			return err
 		}

@@ -176,6 +176,7 @@ func (h *Hub) access(ctx context.Context, e Event, rest string) (Admission, erro
 			r.Kind, r.Text = agent.Fault, "Only an owner may do that."
 		case word == "":
 			r.Text, err = h.letIn(tx, e)
+			r.Tainted = true // with names of people's own choosing
 		case strings.EqualFold(word, "revoke") && id != "":
 			r.Kind, r.Text, err = h.revokeAccess(tx, e, id)
 		default:

@@ -332,3 +332,29 @@ func TestAFloodIsNoLoop(t *testing.T) {
 		s.end()
 	})
 }
+
+// A name is of its bearer's own choosing: no platform makes a link of one where a person reads it.
+func TestANameIsNoLink(t *testing.T) {
+	s, f := guarded(t, openStore(t))
+	evil := eve
+	evil.Name = "https://evil.test/login Nudge"
+	said := s.says(f, evil, "let me in")
+	card := s.asked(said, owner)
+	said = append(said, s.clicks(f, owner, card, "Allow")...)
+	said = append(said, s.says(f, owner, "/access")...)
+	said = append(said, s.says(f, owner, "/link "+s.code(f, evil))...)
+	said = append(said, s.says(f, owner, "/approvals")...)
+	named := 0
+	for _, d := range said {
+		if !strings.Contains(d.Text, "evil.test") {
+			continue
+		}
+		named++
+		if !d.Unlinked || !strings.Contains(d.Text, "`https://evil.test/login") {
+			t.Errorf("%s may make a link of: %s", d.Address, d.Text)
+		}
+	}
+	if named < 3 {
+		t.Errorf("her name was shown %d times: %s", named, textsOf(said))
+	}
+}
