@@ -99,3 +99,17 @@ func TestNoSecretComesOut(t *testing.T) {
 		}
 	}
 }
+
+// What the checks of a simulation see is shown without secrets.
+func TestASimulationHidesSecrets(t *testing.T) {
+	server := modeltest.NewServer(t, func(int, modeltest.ChatRequest) modeltest.Reply { return modeltest.Reply{} })
+	t.Setenv("NUDGE_CANARY", canaryKey)
+	p := newPlace(t, server, "api_key_env = \"NUDGE_CANARY\"\n[[heartbeat]]\nname = \"leak\"\ncron = \"* * * * *\"\nprompt = \"look\"\n"+
+		"[heartbeat.condition]\nkind = \"command\"\nrun = [\"echo\", \"the key is "+canaryKey+"\"]\n")
+	for _, format := range []string{"json", "text"} {
+		out, status := p.run("simulate", "--format", format, "--to", "2m")
+		if status != 0 || leaked(out) != "" || !strings.Contains(out, "woke") || format == "json" && !strings.Contains(out, "the key is [secret]") {
+			t.Errorf("as %s: %d, %s", format, status, out)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func (a *app) simulate(ctx context.Context, flags simulateFlags) error {
 		return failed(err)
 	}
 	s.Zone, s.Conditions = world.zone, world.condition
-	return failed(tellSimulation(ctx, a.out, s, flags.format))
+	return failed(tellSimulation(ctx, a.shown(), s, flags.format))
 }
 
 // simulated is what is known of the world in which time is played through.
