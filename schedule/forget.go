@@ -1,7 +1,11 @@
 package schedule
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,8 +38,8 @@ func ForgetHeartbeats(tx memory.Tx, accounts ...string) (removed int, config []s
 		}
 	}
 	for _, account := range accounts {
-		if err := forgetAccount(tx, account); err != nil {
-			return 0, nil, fmt.Errorf("forget what heartbeats used for %s: %w", account, err)
+		if err := errors.Join(forgetAccount(tx, account), unname(tx, account)); err != nil {
+			return 0, nil, fmt.Errorf("forget what heartbeats did for %s: %w", account, err)
 		}
 	}
 	return removed, config, nil
@@ -49,6 +53,27 @@ func forgetAccount(tx memory.Tx, account string) error {
 		return err
 	}
 	return tableGone.Delete(tx, account)
+}
+
+// unname takes an account out of the reasons of ticks, which tell who was woken.
+func unname(tx memory.Tx, account string) error {
+	named := regexp.MustCompile(`(^|\s)` + regexp.QuoteMeta(account) + `([,;:]?(?:\s|$))`)
+	changed := map[string]Outcome{}
+	err := tableTicks.Table(tx).Scan("", func(key string, row []byte) error {
+		var outcome Outcome
+		if !bytes.Contains(row, []byte(account)) || json.Unmarshal(row, &outcome) != nil {
+			return nil // one that cannot be read goes with its time
+		}
+		outcome.Reason = named.ReplaceAllString(outcome.Reason, "${1}somebody${2}")
+		changed[key] = outcome
+		return nil
+	})
+	for key, outcome := range changed {
+		if err == nil {
+			err = tableTicks.Put(tx, key, outcome)
+		}
+	}
+	return err
 }
 
 // without takes people out of a heartbeat. One that wakes nobody else is removed.

@@ -13,7 +13,8 @@ import (
 
 // Save adds a heartbeat or changes the one of that name. It falls due from now on. What was remembered of the
 // condition is kept only if the condition is the same; counters, outcomes and a pause are kept. It refuses what
-// [Heartbeat.Validate] refuses, and a name that a heartbeat of somebody else's bears and that has not ended.
+// [Heartbeat.Validate] refuses, and a name that a heartbeat of somebody else's bears and that has not ended. Of one that has,
+// nothing is kept.
 //
 // A clock that runs must be told by [Clock.Look] after the transaction.
 func Save(tx memory.Tx, h Heartbeat, now time.Time) error {
@@ -64,6 +65,11 @@ func (h Heartbeat) replace(tx memory.Tx, old Heartbeat, now time.Time) error {
 		}
 	}
 	state.renew(old, h)
+	if old.By != h.By {
+		if err := state.forget(tx, h.Name); err != nil {
+			return err
+		}
+	}
 	if err := old.begin(tx); err != nil {
 		return err
 	}
@@ -74,6 +80,20 @@ func (h Heartbeat) replace(tx memory.Tx, old Heartbeat, now time.Time) error {
 		return err
 	}
 	return place(tx, h.Name, "", now)
+}
+
+// forget takes away what has become of a heartbeat whose name somebody else takes: they are not to read it. Claims stay, so that
+// a tick that is still carried out is not taken for one of the new heartbeat's.
+func (s *State) forget(tx memory.Tx, name string) error {
+	s.Seq, s.First, s.Counters = 0, 0, Counters{}
+	return removeOutcomes(tx, name)
+}
+
+// removeOutcomes removes how a heartbeat's ticks ended and what its runs used.
+func removeOutcomes(tx memory.Tx, name string) error {
+	_, ticks := memory.RemoveRows(tableTicks.Table(tx), name+"/", nil)
+	_, used := memory.RemoveRows(tableUse.Table(tx), name+"/", nil)
+	return errors.Join(ticks, used)
 }
 
 // renew forgets what the change from old to h makes untrue.
@@ -142,6 +162,15 @@ func HasMade(tx memory.Tx, person string) (has bool, err error) {
 	return has, err
 }
 
+// Made gives how many heartbeats a person has made in conversations that have not ended.
+func Made(tx memory.Tx, person string) (n int, err error) {
+	err = tx.Table(tableMade).Scan(madeKey(person, ""), func(string, []byte) error {
+		n++
+		return nil
+	})
+	return n, err
+}
+
 func find(tx memory.Tx, name string) (Heartbeat, bool, error) {
 	h, found, err := tableHeartbeats.Get(tx, name)
 	if err != nil {
@@ -199,9 +228,7 @@ func Remove(tx memory.Tx, name string) error {
 	if err := state.unplace(tx, name); err != nil {
 		return err
 	}
-	_, ticks := memory.RemoveRows(tableTicks.Table(tx), name+"/", nil)
-	_, used := memory.RemoveRows(tableUse.Table(tx), name+"/", nil)
-	err = errors.Join(ticks, used, h.begin(tx), tableStates.Delete(tx, name), tableHeartbeats.Delete(tx, name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
+	err = errors.Join(removeOutcomes(tx, name), h.begin(tx), tableStates.Delete(tx, name), tableHeartbeats.Delete(tx, name), tx.Table(tableMade).Delete(madeKey(h.By, name)))
 	if err != nil {
 		return fmt.Errorf("remove heartbeat %s: %w", name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -295,4 +296,63 @@ func TestHasMade(t *testing.T) {
 	r.expect("after both are gone", has("terminal:ann"), false)
 	r.save(first)
 	r.expect("made again", has("terminal:ann"), true)
+}
+
+// TestATakenNameTellsNothing has somebody take the name of another's heartbeat that has ended: what has become of that is not theirs
+// to read, also where a run of it is not over yet.
+func TestATakenNameTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.ends = func(context.Context, Waking) (Ended, error) {
+			time.Sleep(50 * time.Second)
+			return Ended{ModelCalls: 1, TokensIn: 5}, nil
+		}
+		doctor := beat("doctor", "yes")
+		doctor.By, doctor.Condition = "terminal:bob", Spec{Kind: KindAlways}
+		doctor.For = []string{"terminal:bob"}
+		r.save(doctor)
+		r.start()
+		r.pass(10*time.Minute + 30*time.Second)
+		r.update(func(tx memory.Tx) error { return End(tx, "doctor", "enough", r.now()) })
+		r.expect("what is remembered of it", len(r.why("doctor").Outcomes) > 5 && len(r.why("doctor").Used) == 1, true)
+		mine := doctor
+		mine.By, mine.For, mine.Cron = "terminal:ann", []string{"terminal:ann"}, "0 9 1 1 *"
+		r.save(mine)
+		r.pass(time.Minute)
+		report := r.why("doctor")
+		r.expect("outcomes", len(report.Outcomes), 0)
+		r.expect("counters", report.Counters, Counters{})
+		if text := report.String(); strings.Contains(text, "bob") {
+			t.Errorf("it tells\n%s", text)
+		}
+		r.stop()
+		if err := r.store.View(t.Context(), func(tx memory.Tx) error {
+			return Check(tx, func(problem string) { t.Error(problem) })
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestForgettingTakesNamesOutOfReasons has one of two people forgotten whom a heartbeat of the config wakes.
+func TestForgettingTakesNamesOutOfReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		both := beat("both", "yes")
+		both.For, both.Condition = []string{"terminal:ann", "terminal:ann2"}, Spec{Kind: KindAlways}
+		r.save(both)
+		r.start()
+		r.pass(150 * time.Second)
+		r.stop()
+		if text := r.why("both").String(); !strings.Contains(text, "woke terminal:ann") {
+			t.Fatalf("before:\n%s", text)
+		}
+		r.update(func(tx memory.Tx) error { _, _, err := ForgetHeartbeats(tx, "terminal:ann"); return err })
+		for _, o := range r.why("both").Outcomes {
+			if words := strings.FieldsFunc(o.Reason, func(c rune) bool { return c == ' ' || c == ',' }); slices.Contains(words, "terminal:ann") ||
+				!slices.Contains(words, "terminal:ann2") || !slices.Contains(words, "somebody") {
+				t.Errorf("the reason is %q", o.Reason)
+			}
+		}
+	})
 }

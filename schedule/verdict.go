@@ -160,6 +160,12 @@ func (t *tick) settle(tx memory.Tx, v verdict, now time.Time) (said []string, er
 	if err := v.unreached(tx); err != nil {
 		return nil, err
 	}
+	if h.By != t.heartbeat.By { // the name is another's by now, who is not to read what has become of this
+		if zone := state.Zones[t.zone]; zone != nil && zone.Claim.Equal(t.at) {
+			zone.endClaim()
+		}
+		return nil, state.save(tx, name)
+	}
 	if t.cut {
 		v.reason = clip(v.reason+"; taken up again, since the program had stopped", maxReason)
 	}
