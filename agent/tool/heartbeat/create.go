@@ -74,6 +74,10 @@ func (c Config) save(ctx context.Context, in agent.Invocation) (agent.Result, er
 	}, nil
 }
 
+// mostMade is how many heartbeats one person has at once that they asked for. A clock checks so many conditions at a time, and those
+// of one person are not to keep the others' waiting.
+const mostMade = 100
+
 // proposal is the heartbeat that a call would make, with its schedule and the zone of its person's clocks.
 type proposal struct {
 	schedule.Heartbeat
@@ -155,19 +159,24 @@ func (p *proposal) once(now time.Time) error {
 }
 
 // replaced is the heartbeat of the person's that a new one would take the place of; nil if there is none. The error, for
-// a name that somebody else's bears, is for the model.
+// a name that somebody else's bears, or when the person has too many, is for the model.
 func (c Config) replaced(ctx context.Context, h schedule.Heartbeat) (*schedule.Heartbeat, error) {
 	var old schedule.Heartbeat
+	made := 0
 	err := c.Store.View(ctx, func(tx memory.Tx) (err error) {
+		if made, err = schedule.Made(tx, h.By); err != nil {
+			return err
+		}
 		old, err = schedule.Load(tx, h.Name)
 		return err
 	})
+	none := errors.Is(err, schedule.ErrNoHeartbeat)
 	switch {
-	case errors.Is(err, schedule.ErrNoHeartbeat):
-		return nil, nil
-	case err != nil:
+	case err != nil && !none:
 		return nil, errors.New("the heartbeats cannot be read now")
-	case old.Ended != "":
+	case (none || old.Ended != "") && made >= mostMade:
+		return nil, fmt.Errorf("they have %d heartbeats, which is the most; one is to be deleted first", made)
+	case none, old.Ended != "":
 		return nil, nil
 	case old.By != h.By:
 		return nil, fmt.Errorf("there is a heartbeat %s already that is not theirs; take another name", h.Name)

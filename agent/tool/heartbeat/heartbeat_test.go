@@ -3,6 +3,8 @@ package heartbeat_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -351,5 +353,43 @@ func TestANameThatIsTaken(t *testing.T) {
 	}
 	if all := list(t, store); len(all) != 1 || all[0].By != "slack:T1:UBOB" {
 		t.Errorf("the heartbeats are %+v", all)
+	}
+}
+
+// TestSoManyAtOnce has Ann ask for more heartbeats than one person may have.
+func TestSoManyAtOnce(t *testing.T) {
+	store := open(t)
+	create, _ := tools(store, nil)
+	save := func(by string, n int) {
+		t.Helper()
+		err := store.Update(context.Background(), func(tx memory.Tx) error {
+			return schedule.Save(tx, schedule.Heartbeat{
+				Name: fmt.Sprint("h", n), Cron: "0 9 * * *", For: []string{by}, Prompt: "Do.", By: by, Condition: schedule.Spec{Kind: schedule.KindAlways},
+			}, time.Now())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	asks := func(name string) error {
+		_, _, err := create.Judge(agent.Invocation{Person: agenttest.Ann, Arguments: arguments(t, map[string]any{"name": name})})
+		return err
+	}
+	for n := range 100 {
+		if err := asks("one-more"); err != nil {
+			t.Fatalf("of %d: %v", n, err)
+		}
+		save(string(agenttest.Ann.ID), n)
+	}
+	save("slack:T1:UBOB", 100)
+	if err := asks("one-more"); err == nil || !strings.Contains(err.Error(), "100 heartbeats") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := asks("h7"); err != nil {
+		t.Errorf("in the place of one: %v", err)
+	}
+	err := store.Update(context.Background(), func(tx memory.Tx) error { return schedule.End(tx, "h7", "enough", time.Now()) })
+	if err != nil || asks("one-more") != nil {
+		t.Errorf("after one has ended: %v", errors.Join(err, asks("one-more")))
 	}
 }
