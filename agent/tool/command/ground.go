@@ -301,11 +301,12 @@ func (g *ground) trespasses(text string, own, closed []string) bool {
 // betweenPaths are the characters that stand around a path within a value, such as in --file=notes.md, @notes.md and a:b.
 const betweenPaths = betweenWords + "=@:,"
 
-// mostPieces is how many parts of a value are read as paths. A value that has more is refused, since nobody can tell what it names.
+// mostPieces is how many parts of a value are read as paths. A value that has more is refused, since nobody can tell what
+// it names.
 const mostPieces = 1000
 
-// pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may stand
-// before a path, and between two, and behind an option's letters. all is false where there are more than mostPieces.
+// pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may
+// stand before a path, and between two, and behind an option's letters. all is false where there are more than mostPieces.
 func pieces(value string) (found []string, all bool) {
 	had := map[string]bool{}
 	all = true
@@ -341,8 +342,8 @@ func pieces(value string) (found []string, all bool) {
 	return found, all
 }
 
-// mostLetters is how many letters of options may stand together before a path, as in -rfnotes.md. Further behind only a path is
-// found that goes up or begins at the top.
+// mostLetters is how many letters of options may stand together before a path, as in -rfnotes.md. Further behind only a
+// path is found that goes up or begins at the top.
 const mostLetters = 8
 
 // ofWeb is how addresses of hosts begin.

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// What reads a page corrects it as browsers do, and that can take without end: some elements are opened anew in each block that
-// follows while they are not closed, so that some kilobytes become millions of elements, and what stands in a second <html> is
-// merged into the first. So the parser is given markup of which each element is closed, few are open that are opened anew, and only
-// what is needed is left. It is all tags, texts and quoted values, so that there is but one way to read it.
+// What reads a page corrects it as browsers do, and that can take without end: some elements are opened anew in each block
+// that follows while they are not closed, so that some kilobytes become millions of elements, and what stands in a second
+// <html> is merged into the first. So the parser is given markup of which each element is closed, few are open that are
+// opened anew, and only what is needed is left. It is all tags, texts and quoted values, so that there is but one way to
+// read it.
 const (
 	maxTokens   = 150_000 // tags and texts of a page
 	maxInline   = 8       // open elements that blocks open anew

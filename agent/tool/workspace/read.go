@@ -263,8 +263,8 @@ func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return end, data[:end], nil
 }
 
-// betweenWords is where to cut a text near its end so that no word of it is cut, if it has any: a part of a key, which is one, does
-// not look like a key.
+// betweenWords is where to cut a text near its end so that no word of it is cut, if it has any: a part of a key, which is
+// one, does not look like a key.
 func betweenWords(text string) int {
 	const near = 1 << 10
 	start := max(0, len(text)-near)
