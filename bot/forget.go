@@ -208,9 +208,9 @@ func (o Oblivion) schedule(tx memory.Tx, r *removal) (err error) {
 	return err
 }
 
-// letters removes the words of what could not be said to them, also in conversations of which no session is left.
+// letters removes what could not be said to them, also in conversations of which no session is left, and that it was tried.
 func (o Oblivion) letters(tx memory.Tx, r *removal) error {
-	blanked, err := blankLetters(tx, func(l DeadLetter) bool { return o.own(l.Conversation) })
+	blanked, err := forgetLetters(tx, o.own)
 	r.traces.Letters += blanked
 	return err
 }

@@ -245,6 +245,47 @@ func TestForgettingLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestForgettingTakesUndeliveredAway has somebody forgotten to whom something could not be said.
+func TestForgettingTakesUndeliveredAway(t *testing.T) {
+	f := newFake()
+	f.fail = func(d bot.Delivery, _ int) error {
+		if d.Address == annHome {
+			return &bot.SendError{Gone: true, Err: errors.New("no such place as " + annHome)}
+		}
+		return nil
+	}
+	s := serve(t, openStore(t), bot.Config{Allow: []string{"chat:*"}}, f)
+	s.says(f, ann, "hello")
+	if told := s.rows("told_of_dead"); len(told) != 1 || told[0] != annHome {
+		t.Fatalf("owners were told of %q", told)
+	}
+	ctx := context.Background()
+	var o bot.Oblivion
+	err := s.store.Update(ctx, func(tx memory.Tx) (err error) {
+		o, err = bot.BeginForget(tx, ann.ID, "", "", time.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if receipt, err := s.finish(o); err != nil || !strings.Contains(receipt, "1 dead letter") {
+		t.Errorf("%v: %s", err, receipt)
+	}
+	if told := s.rows("told_of_dead"); len(told) > 0 {
+		t.Errorf("owners were told of %q", told)
+	}
+	err = s.store.View(ctx, func(tx memory.Tx) error {
+		total, letters, err := bot.DeadLetters(tx, 10)
+		if total != 1 || strings.Contains(letters[0].Conversation+letters[0].Reason+letters[0].Text, "ann") {
+			t.Errorf("the letters are %+v", letters)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func inFile(t *testing.T, path, word string) bool {
 	t.Helper()
 	data, err := os.ReadFile(path)

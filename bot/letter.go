@@ -111,6 +111,32 @@ func blankLetters(tx memory.Tx, is func(DeadLetter) bool) (blanked int, err erro
 	return len(letters), err
 }
 
+// forgetLetters is blankLetters for somebody who is forgotten, whose conversations are those for which own holds: nothing tells whom
+// the letters were to, or that there was trouble.
+func forgetLetters(tx memory.Tx, own func(conversation string) bool) (blanked int, err error) {
+	letters := map[string]DeadLetter{}
+	err = tableLetters.Table(tx).Scan("", func(key string, data []byte) error {
+		if l, err := readLetter(key, data); err == nil && own(l.Conversation) {
+			if l.Text != "" {
+				blanked++
+			}
+			letters[key] = DeadLetter{Conversation: "somebody", Kind: l.Kind, Reason: "they were forgotten", At: l.At}
+		}
+		return nil
+	})
+	for key, l := range letters {
+		if err == nil {
+			err = tableLetters.Put(tx, key, l)
+		}
+	}
+	for _, table := range []memory.Table{tx.Table(tableTold), tableFailing.Table(tx)} {
+		if err == nil {
+			_, err = memory.RemoveRows(table, "", func(conversation string, _ []byte) (bool, error) { return own(conversation), nil })
+		}
+	}
+	return blanked, err
+}
+
 // bury moves what is given up from the outbox to the dead letters, and tells the owners when it is the first of its
 // conversation for long. A sign is no letter.
 func (h *Hub) bury(it *item, reason error) {
