@@ -210,6 +210,29 @@ func TestHooksLookAtApprovedCalls(t *testing.T) {
 	}
 }
 
+// While a hook thinks, a call that needed no approval can become one that does: then it does not run.
+func TestACallThatIsNoLongerFreeDoesNotRun(t *testing.T) {
+	for _, later := range []agent.Policy{agent.PolicyNo, agent.PolicyAsk, agent.PolicyOwner} {
+		d, policy := &deeds{}, agent.PolicyNo
+		put := d.tool("put", agent.Effectful, agent.PolicyNo)
+		put.Judge = func(agent.Invocation) (agent.Policy, string, error) { return policy, "", nil }
+		w, m := fresh(t, once(agenttest.Call(1, "put", `{"x":"y"}`)), put)
+		w.Config.Hooks = []agent.Hook{{Name: "slow", At: agent.BeforeTool, Rule: func(context.Context, agent.HookQuestion) (agent.Ruling, error) {
+			policy = later
+			return agent.Ruling{}, nil
+		}}}
+		w.Restart()
+		w.Say("go")
+		w.Rest()
+		requests := m.Requests()
+		read := fmt.Sprint(requests[len(requests)-1].Messages)
+		if free := later == agent.PolicyNo; len(d.done) > 0 != free || strings.Contains(read, "look again and ask anew") == free {
+			t.Errorf("became %s: ran %d times, the model read %s", later, len(d.done), read)
+		}
+		w.Kill()
+	}
+}
+
 // An answer waits for the hooks, whatever comes between: a Stop, the end of the turn's time or of the program. None of them
 // lets it out unseen, and a restart asks the hooks, not the model again.
 func TestAnAnswerIsNotLetOutPastAHook(t *testing.T) {

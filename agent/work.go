@@ -78,8 +78,11 @@ func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 			}
 			continue
 		}
-		// A hook may have taken long: what was approved must still be what runs.
-		if w, refusal = a.readyCall(c); refusal != nil {
+		// A hook may have taken long: what was approved, or needed no approval, must still be what runs.
+		if w, refusal = a.readyCall(c); refusal == nil && c.card == nil && len(a.hooksAt(BeforeTool)) > 0 && !a.free(c) {
+			refusal = errNotFree
+		}
+		if refusal != nil {
 			if err := a.answer(c, refusal.Error(), true); err != nil {
 				return nil, err
 			}
@@ -89,6 +92,8 @@ func (a *actor) ready(ctx context.Context, calls []*call) ([]*work, error) {
 	}
 	return works, nil
 }
+
+var errNotFree = errors.New("not run: while it was checked it became a call that a person is asked about; look again and ask anew")
 
 // begin puts on disk that calls begin, and with it the answer that asked for them, before anything acts on it.
 func (a *actor) begin(works []*work) error {
