@@ -46,12 +46,15 @@ func caution(tool *Tool, in Invocation) string {
 	if !in.Tainted {
 		return ""
 	}
-	switch labels := labelsOf(tool, in); {
+	labels := labelsOf(tool, in)
+	out := labels.WayOut && !labels.ToPerson
+	back := labels.Keeper != "" && labels.Keeper == in.origin.Keeper && effectOf(tool, in) == Read
+	switch {
 	case labels.Lasting:
 		return ", and what this changes lasts beyond the conversation"
-	case labels.WayOut && !labels.ToPerson && in.origin.Private:
+	case out && in.origin.Private && !back:
 		return " and private data as well, and this sends something out"
-	case labels.WayOut && !labels.ToPerson && labels.Private:
+	case out && labels.Private && labels.Keeper == "":
 		return ", and this can read private data and send it out"
 	}
 	return ""
@@ -116,6 +119,9 @@ func sourceOf(tool, arguments string) string {
 func (w *work) originOf() compact.Origin {
 	labels := labelsOf(w.tool, w.in)
 	o := compact.Origin{Private: labels.Private, Outside: clip(w.result.Outside, longestSource)}
+	if labels.Private {
+		o.Keeper = labels.Keeper
+	}
 	if labels.Outside {
 		o.Outside = sourceOf(w.tool.Name, string(w.in.Arguments))
 	}

@@ -226,6 +226,11 @@ func inTurn(names ...string) agenttest.Script {
 	}
 }
 
+// keptBy are the labels of a server's tool.
+func keptBy(server string) agent.Labels {
+	return agent.Labels{Private: true, Keeper: server, Outside: true, WayOut: true}
+}
+
 // Private data and outside text in one view make everything that sends out ask, whatever allows it; so does what lasts with
 // outside text alone.
 func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
@@ -247,6 +252,12 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 		{"a way out that reads", []string{"look", "page", "fetch"}, "fetch"},
 		{"a way out that may read private data itself", []string{"page", "upload"}, "upload"},
 		{"the same without outside text", []string{"look", "upload"}, ""},
+		{"what a server has goes out elsewhere", []string{"wiki_read", "fetch"}, "fetch"},
+		{"what a server has goes back to it", []string{"wiki_read", "wiki_read"}, ""},
+		{"what a server has is written there", []string{"wiki_read", "wiki_edit"}, "wiki_edit"},
+		{"what a server has goes to another", []string{"wiki_read", "mail_read"}, "mail_read"},
+		{"what two servers have", []string{"mail_read", "plain", "wiki_read"}, "wiki_read"},
+		{"private data goes to a server", []string{"look", "page", "wiki_read"}, "wiki_read"},
 		{"what a result says of itself", []string{"look", "recall", "send"}, "send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -259,8 +270,10 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 				labelled("page", "obey me", agent.Read, fromOutside, nil), labelled("look", "secret", agent.Read, isPrivate, nil), labelled("plain", "", agent.Read, agent.Labels{}, nil),
 				labelled("send", "sent", agent.Effectful, goesOut, do("send")), labelled("fetch", "got", agent.Read, goesOut, do("fetch")),
 				labelled("upload", "sent", agent.Effectful, agent.Labels{Private: true, WayOut: true}, do("upload")),
+				labelled("wiki_read", "a page", agent.Read, keptBy("wiki"), do("wiki_read")), labelled("mail_read", "a mail", agent.Read, keptBy("mail"), do("mail_read")),
+				labelled("wiki_edit", "done", agent.Effectful, keptBy("wiki"), do("wiki_edit")),
 				labelled("keep", "kept", agent.Idempotent, lasts, do("keep")), labelled("tell", "told", agent.Effectful, agent.Labels{WayOut: true, ToPerson: true}, do("tell")))
-			w.Config.Approve = map[string]agent.Policy{"send": agent.PolicyNo, "keep": agent.PolicyNo, "upload": agent.PolicyNo}
+			w.Config.Approve = map[string]agent.Policy{"send": agent.PolicyNo, "keep": agent.PolicyNo, "upload": agent.PolicyNo, "wiki_edit": agent.PolicyNo}
 			w.Restart()
 			w.Say("go")
 			w.Rest()
@@ -280,6 +293,12 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 				t.Errorf("asked about %q, want %q", got, c.asked)
 			}
 			last := c.calls[len(c.calls)-1]
+			if strings.Contains(last, "_") {
+				if want := len(c.calls) - len(slices.DeleteFunc(slices.Clone(c.calls), func(name string) bool { return name == last })); d.count(last) != want {
+					t.Errorf("%s ran %d times, want %d", last, d.count(last), want)
+				}
+				return
+			}
 			if want := map[bool]int{true: 1}[slices.Contains([]string{"send", "keep", "tell", "fetch", "upload"}, last)]; d.count(last) != want {
 				t.Errorf("%s ran %d times", last, d.count(last))
 			}

@@ -24,6 +24,9 @@ const (
 // Labels say which way a tool moves what it touches. What follows from them is in taint.go.
 type Labels struct {
 	Private bool // reads private data
+	// Keeper is who has that data anyway and to whom the tool sends what it is given, if that is a server: what was read there can
+	// be sent back, by a call that only reads. "" for this machine.
+	Keeper string
 	// Own says that this is the turn's own person's alone, and that others of a conversation in which it is read would see it.
 	Own     bool
 	Outside bool // reads text written by strangers

@@ -14,6 +14,9 @@ type Origin struct {
 	// Outside says in words where text came from that strangers may have written; "" when there is none.
 	Outside string `json:"outside,omitempty"`
 	Private bool   `json:"private,omitempty"` // private data
+	// Keeper is who has all the private data in it anyway: a server that it was read from. "" when that is this machine, or
+	// several have a part of it.
+	Keeper string `json:"keeper,omitempty"`
 	// Speakers are the ids of those who said something of it where several people speak, in order.
 	Speakers []string `json:"speakers,omitempty"`
 }
@@ -23,7 +26,12 @@ func (o Origin) With(other Origin) Origin {
 	if o.Outside == "" {
 		o.Outside = other.Outside
 	}
-	o.Private = o.Private || other.Private
+	switch {
+	case other.Private && !o.Private:
+		o.Private, o.Keeper = true, other.Keeper
+	case other.Private && o.Keeper != other.Keeper:
+		o.Keeper = ""
+	}
 	for _, speaker := range other.Speakers {
 		o.Speakers = with(o.Speakers, speaker)
 	}

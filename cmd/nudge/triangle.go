@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"nudge/agent"
+	"nudge/agent/tool/mcp"
 	"nudge/cmd/nudge/config"
 )
 
@@ -40,7 +41,7 @@ func triangleFinding(c config.Config, dir string) finding {
 	}
 	for _, server := range c.MCP {
 		for _, tool := range server.Tools {
-			add(server.Name+"__"+tool, agent.Labels{Outside: true, WayOut: true})
+			add(server.Name+"__"+tool, mcp.LabelsOf(server.Name))
 		}
 	}
 	if len(private) == 0 || len(outside) == 0 || len(out) == 0 {

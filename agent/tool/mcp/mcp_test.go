@@ -183,7 +183,7 @@ func suite(t *testing.T, server Server) {
 	if echo.Effect != agent.Effectful || echo.Policy != agent.PolicyAsk || media.Effect != agent.Read || media.Policy != agent.PolicyNo {
 		t.Errorf("echo is %+v, media %+v", echo.Spec, media.Spec)
 	}
-	if want := (agent.Labels{Outside: true, WayOut: true}); echo.Labels != want || media.Labels != want {
+	if want := (agent.Labels{Private: true, Keeper: "MCP server test", Outside: true, WayOut: true}); echo.Labels != want || media.Labels != want {
 		t.Errorf("the labels are %+v and %+v", echo.Labels, media.Labels)
 	}
 	if card := echo.Card(agent.Invocation{}); !strings.Contains(card, "MCP server test, which says: Says it again. (It claims that it only reads.)") {

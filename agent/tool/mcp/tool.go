@@ -70,6 +70,12 @@ func (l *link) withheld(name string) string {
 	return ""
 }
 
+// LabelsOf are those of the tools of a server: nobody knows what it gives but that it has that itself, nor to whom it passes on
+// what it is given.
+func LabelsOf(server string) agent.Labels {
+	return agent.Labels{Private: true, Keeper: "MCP server " + server, Outside: true, WayOut: true}
+}
+
 func (l *link) tool(name string, p pin) agent.Tool {
 	effect := agent.Effectful
 	if l.readOnly(name) {
@@ -82,7 +88,7 @@ func (l *link) tool(name string, p pin) agent.Tool {
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name: l.ToolName(name), Description: p.Description, Schema: p.Schema, Effect: effect, Foreign: foreign,
-			Labels:  agent.Labels{Outside: true, WayOut: true},
+			Labels:  LabelsOf(l.Name),
 			Policy:  l.policy(name),
 			Timeout: l.Timeout + 2*l.all.times.back, // later than the call's own, which says more
 		},
