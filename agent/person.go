@@ -49,7 +49,8 @@ type Wake struct {
 	Heartbeat string    `json:"heartbeat"`
 	Episode   string    `json:"episode"`            // the same while the condition stays true
 	Evidence  string    `json:"evidence,omitempty"` // what the check saw; outside text
-	Private   bool      `json:"private,omitempty"`  // what it saw is private data as well
+	Private   bool      `json:"private,omitempty"`  // what it saw, or Prompt or Text, is private data as well
+	Outside   bool      `json:"outside,omitempty"`  // Prompt and Text were made of text that strangers may have written, or beside some
 	Prompt    string    `json:"prompt"`
 	Route     string    `json:"route"`           // the conversation in which the person is told
 	Tools     []string  `json:"tools,omitempty"` // offered besides the read-only ones

@@ -156,10 +156,19 @@ func (n Note) originOf() compact.Origin {
 	return n.Origin.With(compact.Origin{Outside: "what the check of " + n.Heartbeat + " saw"})
 }
 
-// originOf is what a wake is told that nobody wrote for it.
-func (w Wake) originOf() compact.Origin {
-	if w.Evidence == "" {
-		return compact.Origin{}
+// originOf is what a wake is told that its person or the config did not write for it.
+func (w Wake) originOf() (o compact.Origin) {
+	if w.Evidence != "" {
+		o.Outside = "what the check of " + w.Heartbeat + " saw"
 	}
-	return compact.Origin{Outside: "what the check of " + w.Heartbeat + " saw", Private: w.Private}
+	return o.With(w.Written())
+}
+
+// Written is what the words of a wake's heartbeat have in them besides what its person or the config wrote.
+func (w Wake) Written() (o compact.Origin) {
+	if w.Outside {
+		o.Outside = "the heartbeat " + w.Heartbeat + ", which was made with text of others in view"
+	}
+	o.Private = w.Private
+	return o
 }

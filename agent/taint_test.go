@@ -475,6 +475,25 @@ func TestEvidenceTaintsAWake(t *testing.T) {
 	}
 }
 
+// A heartbeat that was made in a tainted turn speaks to those that it wakes, long after, with words of strangers.
+func TestAHeartbeatIsWhatItWasMadeOf(t *testing.T) {
+	for _, made := range []agent.Wake{{}, {Outside: true}, {Outside: true, Private: true}, {Private: true}} {
+		made.Heartbeat, made.Prompt = "tasks", "Do what tasks.md says."
+		sent := false
+		w, _ := fresh(t, inTurn("look", "send"), labelled("look", "secret", agent.Read, isPrivate, nil),
+			labelled("send", "sent", agent.Read, goesOut, func(agent.Invocation) { sent = true }))
+		if _, err := w.Agent.Wake(context.Background(), agenttest.Ann.ID, made); err != nil {
+			t.Fatal(err)
+		}
+		if sent == made.Outside {
+			t.Errorf("%+v: sent unasked: %v", made, sent)
+		}
+		if got := made.Written(); (got.Outside != "") != made.Outside || got.Private != made.Private {
+			t.Errorf("%+v is written of %+v", made, got)
+		}
+	}
+}
+
 // What a check saw may be what nobody else can see, next to what a stranger wrote: then nothing goes out unasked.
 func TestWhatACheckSawCanBePrivate(t *testing.T) {
 	sent := 0

@@ -31,6 +31,8 @@ type Waking struct {
 	Episode    string // the same while the condition stays true; for always, another at each tick
 	Evidence   string // what the check saw; written by others
 	Public     bool   // as in [Finding]
+	Outside    bool   // as in [Heartbeat], of Prompt and Text
+	Private    bool
 	Prompt     string
 	Text       string // what is to be said, with no model; "" where there is a prompt
 	Tools      []string

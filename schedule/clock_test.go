@@ -172,7 +172,7 @@ func TestWaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		h := beat("disk", "yes")
-		h.Tools, h.RunTimeout, h.BreakQuiet = []string{"read_file"}, time.Minute, true
+		h.Tools, h.RunTimeout, h.BreakQuiet, h.Outside, h.Private = []string{"read_file"}, time.Minute, true, true, true
 		r.save(h)
 		r.start()
 		r.pass(61 * time.Second)
@@ -180,7 +180,7 @@ func TestWaking(t *testing.T) {
 		at := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC)
 		r.expect("waking", fmt.Sprintf("%+v", r.wakes), fmt.Sprintf("%+v", []Waking{{
 			Heartbeat: "disk", Person: "terminal:ann", Episode: "2000-01-01T00:01:00Z", Evidence: "seen", Prompt: h.Prompt,
-			Tools: h.Tools, BreakQuiet: true, Tick: at, Timeout: time.Minute,
+			Outside: true, Private: true, Tools: h.Tools, BreakQuiet: true, Tick: at, Timeout: time.Minute,
 		}}))
 		r.expect("counters", r.why("disk").Counters, Counters{Ticks: 1, Wakes: 1, ModelCalls: 2, TokensIn: 100, TokensOut: 10, CostUSD: 0.5})
 	})

@@ -38,10 +38,12 @@ type Heartbeat struct {
 	Grace      time.Duration `json:"grace,omitempty"`       // how late a missed tick is still made up for; 0 means 1 h
 	BreakQuiet bool          `json:"break_quiet,omitempty"` // speaks in quiet hours too
 	Condition  Spec          `json:"condition"`
-	By         string        `json:"by,omitempty"`     // the person who made it in chat; "" means the config did
-	Since      time.Time     `json:"since,omitzero"`   // when it was made; [Save] sets it
-	Paused     string        `json:"paused,omitempty"` // why it is paused; "" means it is not
-	Ended      string        `json:"ended,omitempty"`  // why it ended for good; "" means it has not
+	By         string        `json:"by,omitempty"`      // the person who made it in chat; "" means the config did
+	Outside    bool          `json:"outside,omitempty"` // it was made of text that strangers may have written, or beside some
+	Private    bool          `json:"private,omitempty"` // the same of private data
+	Since      time.Time     `json:"since,omitzero"`    // when it was made; [Save] sets it
+	Paused     string        `json:"paused,omitempty"`  // why it is paused; "" means it is not
+	Ended      string        `json:"ended,omitempty"`   // why it ended for good; "" means it has not
 	EndedAt    time.Time     `json:"ended_at,omitzero"`
 }
 

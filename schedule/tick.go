@@ -290,7 +290,7 @@ func (c *Clock) wakeAll(ctx context.Context, t *tick, people []string, f Finding
 func (t *tick) waking(person string, f Finding) Waking {
 	h := t.heartbeat
 	return Waking{
-		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Public: f.Public, Prompt: h.Prompt, Text: h.Text,
+		Heartbeat: h.Name, Person: person, Episode: t.before.Episode, Evidence: f.Evidence, Public: f.Public, Outside: h.Outside, Private: h.Private, Prompt: h.Prompt, Text: h.Text,
 		Tools: slices.Clone(h.Tools), BreakQuiet: h.BreakQuiet, Asked: t.asked, Again: t.cut, Tick: t.at, Timeout: h.RunTimeout,
 	}
 }

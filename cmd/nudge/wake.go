@@ -105,7 +105,7 @@ func (p *program) wake(ctx context.Context, w schedule.Waking) (schedule.Ended, 
 		defer cancel()
 	}
 	wake := agent.Wake{
-		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Private: w.Evidence != "" && !w.Public, Prompt: w.Prompt, Text: w.Text,
+		Heartbeat: w.Heartbeat, Episode: w.Episode, Evidence: w.Evidence, Private: w.Private || w.Evidence != "" && !w.Public, Outside: w.Outside, Prompt: w.Prompt, Text: w.Text,
 		Tools: w.Tools, Tick: w.Tick, BreakQuiet: w.BreakQuiet, Asked: w.Asked, Again: w.Again,
 	}
 	if w.Text != "" {

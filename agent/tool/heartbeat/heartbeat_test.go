@@ -252,6 +252,21 @@ func TestMadeAndEnded(t *testing.T) {
 	}
 }
 
+// TestMadeOfWordsOfOthers makes one in a turn in which text of strangers is in view.
+func TestMadeOfWordsOfOthers(t *testing.T) {
+	for _, tainted := range []bool{false, true} {
+		store := open(t)
+		create, _ := tools(store, nil)
+		made, err := create.Run(context.Background(), agent.Invocation{Person: agenttest.Ann, Tainted: tainted, Arguments: arguments(t, nil)})
+		if err == nil {
+			err = store.Update(context.Background(), made.Commit)
+		}
+		if got := list(t, store); err != nil || len(got) != 1 || got[0].Outside != tainted {
+			t.Errorf("tainted: %v: %+v, %v", tainted, got, err)
+		}
+	}
+}
+
 // TestDeniedMakesNone.
 func TestDeniedMakesNone(t *testing.T) {
 	store := open(t)

@@ -171,7 +171,7 @@ func TestFixedWordsAreSaidWithoutAModel(t *testing.T) {
 	before := len(m.Requests())
 	voice := notify.Voice{Store: store, Budget: schedule.Budget{DailyCap: 1}}
 	for _, episode := range []string{"1", "1", "2"} {
-		reminder := agent.Wake{Heartbeat: "call", Episode: episode, Text: "Call Bob."}
+		reminder := agent.Wake{Heartbeat: "call", Episode: episode, Text: "Call Bob.", Outside: true}
 		if _, err := voice.Say(context.Background(), agenttest.Ann.ID, reminder); err != nil {
 			t.Fatal(err)
 		}
@@ -179,6 +179,9 @@ func TestFixedWordsAreSaidWithoutAModel(t *testing.T) {
 	got := agenttest.Only(w.Rest(), agent.Notify)
 	if len(got) != 1 || got[0].Text != "Call Bob." || !got[0].TakesFeedback() || len(m.Requests()) != before {
 		t.Errorf("said %+v with %d requests", got, len(m.Requests())-before)
+	}
+	if len(got) == 1 && !got[0].Tainted {
+		t.Error("words that were made of text of strangers are said as Nudge's own")
 	}
 	if !digest(t, store) {
 		t.Error("the second reminder is in no digest")

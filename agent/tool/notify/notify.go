@@ -126,7 +126,7 @@ func newTelling(budget schedule.Budget, person agent.Person, wake agent.Wake, te
 	if wake.Asked { // it does not stand in the way of what comes unasked
 		kept = "asked for: " + key
 	}
-	return &telling{budget: budget, person: person, wake: wake, text: text, urgency: urgency, key: key, kept: kept}
+	return &telling{budget: budget, person: person, wake: wake, origin: wake.Written(), text: text, urgency: urgency, key: key, kept: kept}
 }
 
 // foresee says what commit will do, for the model, and which session will have mail.
