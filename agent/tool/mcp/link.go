@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -205,42 +206,66 @@ func (l *link) transport() (transport mcp.Transport, release func(), err error) 
 func newHTTP(token string) (client *http.Client, release func()) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	return &http.Client{
-		Transport:     carrier{transport, token},
+		Transport:     &carrier{RoundTripper: transport, token: token, pace: newPace()},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, transport.CloseIdleConnections
 }
 
+// mostOpen is how many answers of one server's are awaited or read at once. Each of its own questions is answered by a request, so
+// one that asked without end and let them hang would take all there is.
+const mostOpen = 100
+
 type carrier struct {
 	http.RoundTripper
 	token string
+	pace  pace
+	open  atomic.Int64
 }
 
 // RoundTrip asks with the token, and bounds the answer.
-func (c carrier) RoundTrip(request *http.Request) (*http.Response, error) {
+func (c *carrier) RoundTrip(request *http.Request) (*http.Response, error) {
+	if c.open.Add(1) > mostOpen {
+		c.open.Add(-1)
+		return nil, fmt.Errorf("the server leaves %d requests unanswered, which is too many", mostOpen)
+	}
 	if c.token != "" {
 		request = request.Clone(request.Context())
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	answer, err := c.RoundTripper.RoundTrip(request)
-	if err == nil {
-		answer.Body = &bounded{answer.Body, maxMessage}
+	if err != nil {
+		c.open.Add(-1)
+		return nil, err
 	}
-	return answer, err
+	answer.Body = &bounded{ReadCloser: answer.Body, left: maxMessage, of: c, ctx: request.Context()}
+	return answer, nil
 }
 
-// bounded is an answer that fails where it is too long.
+// bounded is an answer that is read at a pace, and fails where it is too long.
 type bounded struct {
 	io.ReadCloser
-	left int
+	left   int
+	of     *carrier
+	ctx    context.Context // of its request
+	closed sync.Once
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fmt.Errorf("the answer has more than %d bytes", maxMessage)
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left, readAtOnce)])
 	b.left -= n
+	if err := b.of.pace.wait(b.ctx, p[:n]); err != nil {
+		return n, err
+	}
 	return n, err
+}
+
+// Close ends the answer. It may be called more than once.
+func (b *bounded) Close() error {
+	b.closed.Do(func() { b.of.open.Add(-1) })
+	return b.ReadCloser.Close()
 }
 
 // list asks for the tools, keeps how they describe themselves, and offers those that may be.

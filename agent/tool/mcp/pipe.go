@@ -11,8 +11,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How fast a server's program is listened to. What it says is kept until it has been dealt with, and one that asks without end
-// could fill the memory; a server that works says a few hundred lines for a call at most.
+// How fast a server is listened to. What it says is kept until it has been dealt with, and one that asks without end could fill
+// the memory; a server that works says a few hundred lines for a call at most.
 const (
 	linesAtOnce    = 5000
 	linesPerSecond = 500
@@ -21,22 +21,34 @@ const (
 	readAtOnce     = 4 << 10 // bytes; all of them can be ends of lines
 )
 
+// pace bounds how fast a server is listened to.
+type pace struct{ lines, bytes *rate.Limiter }
+
+func newPace() pace {
+	return pace{lines: rate.NewLimiter(linesPerSecond, linesAtOnce), bytes: rate.NewLimiter(bytesPerSecond, bytesAtOnce)}
+}
+
+// wait waits until what was read, readAtOnce bytes at most, may be dealt with.
+func (p pace) wait(ctx context.Context, read []byte) error {
+	if err := p.bytes.WaitN(ctx, len(read)); err != nil {
+		return err
+	}
+	return p.lines.WaitN(ctx, bytes.Count(read, []byte("\n")))
+}
+
 // pipe is the talk with a server's program. It holds up one that says too much, and ends with one that leaves unread what it is
 // told, for which answers would pile up. One goroutine may read, one write, and any close.
 type pipe struct {
 	io.ReadWriteCloser
-	patience     time.Duration // with what it leaves unread
-	lines, bytes *rate.Limiter
-	stuck        atomic.Bool
-	open         context.Context
-	close        context.CancelFunc
+	patience time.Duration // with what it leaves unread
+	pace     pace
+	stuck    atomic.Bool
+	open     context.Context
+	close    context.CancelFunc
 }
 
 func newPipe(talk io.ReadWriteCloser, patience time.Duration) *pipe {
-	p := &pipe{
-		ReadWriteCloser: talk, patience: patience,
-		lines: rate.NewLimiter(linesPerSecond, linesAtOnce), bytes: rate.NewLimiter(bytesPerSecond, bytesAtOnce),
-	}
+	p := &pipe{ReadWriteCloser: talk, patience: patience, pace: newPace()}
 	p.open, p.close = context.WithCancel(context.Background())
 	return p
 }
@@ -44,11 +56,7 @@ func newPipe(talk io.ReadWriteCloser, patience time.Duration) *pipe {
 // Read reads what the program says, as fast as it may.
 func (p *pipe) Read(b []byte) (int, error) {
 	n, err := p.ReadWriteCloser.Read(b[:min(len(b), readAtOnce)])
-	waited := p.bytes.WaitN(p.open, n)
-	if waited == nil {
-		waited = p.lines.WaitN(p.open, bytes.Count(b[:n], []byte("\n")))
-	}
-	if waited != nil {
+	if p.pace.wait(p.open, b[:n]) != nil {
 		return n, io.ErrClosedPipe
 	}
 	return n, err

@@ -5,9 +5,13 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +134,67 @@ func TestAServerThatNeverSettles(t *testing.T) {
 		}
 		if len(d.told) != 1 || !strings.Contains(d.told[0], "nudge mcp agree test") {
 			t.Errorf("owners are told %q", d.told)
+		}
+	})
+}
+
+// hanging never answers, and counts who waits for it.
+type hanging struct{ waiting atomic.Int64 }
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.waiting.Add(1)
+	defer h.waiting.Add(-1)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A server at an address that has itself asked without end, and lets what it is told hang, takes no more than so many requests.
+func TestAServerThatLetsRequestsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &hanging{}
+		c := &carrier{RoundTripper: far, pace: newPace()}
+		ctx, cancel := context.WithCancel(t.Context())
+		var refused, ended atomic.Int64
+		for range 3 * mostOpen {
+			go func() {
+				_, err := c.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "http://far.test/", nil))
+				if ended.Add(1); err != nil && strings.Contains(err.Error(), "too many") {
+					refused.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		if far.waiting.Load() != mostOpen || refused.Load() != 2*mostOpen {
+			t.Errorf("%d wait, %d were refused", far.waiting.Load(), refused.Load())
+		}
+		cancel()
+		synctest.Wait()
+		if ended.Load() != 3*mostOpen || c.open.Load() != 0 {
+			t.Errorf("%d ended, %d count as open", ended.Load(), c.open.Load())
+		}
+	})
+}
+
+// What a server at an address says is read at the pace of a program's words.
+func TestAnAnswerIsReadAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &carrier{pace: newPace()}
+		c.open.Add(1)
+		body := &bounded{ReadCloser: &endless{"data: x\n\n", make(chan struct{})}, left: maxMessage, of: c, ctx: t.Context()}
+		const seconds = 10
+		began, lines := time.Now(), 0
+		for b := make([]byte, 64<<10); time.Since(began) < seconds*time.Second; {
+			n, err := body.Read(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += strings.Count(string(b[:n]), "\n")
+		}
+		if lines > linesAtOnce+(seconds+4)*linesPerSecond {
+			t.Errorf("%d lines were read in %d s", lines, seconds)
+		}
+		if errors.Join(body.Close(), body.Close()) != nil || c.open.Load() != 0 {
+			t.Errorf("%d count as open", c.open.Load())
 		}
 	})
 }
