@@ -33,8 +33,9 @@ const (
 type ground struct {
 	dir     string // absolute, without links
 	root    *os.Root
-	prints  map[string]string // by path, what lies there
-	entries int               // left of the bounds
+	prints  map[string]string   // by path, what lies there
+	spelt   map[string]spelling // by text, what programs may make of it
+	entries int                 // left of the bounds
 	content int64
 	large   string // a folder in which more lies than the bounds allow; "" for none
 }
@@ -54,7 +55,7 @@ func openGround(dir string) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ground{dir: real, root: root, prints: map[string]string{}, entries: maxEntries, content: maxContent}, nil
+	return &ground{dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{}, entries: maxEntries, content: maxContent}, nil
 }
 
 func (g *ground) close() { g.root.Close() }
@@ -102,10 +103,14 @@ func within(folder, path string) (rel string, ok bool) {
 
 // named are the paths within the folder to which a text leads, as it is written and as a program reads it that shortens paths.
 func (g *ground) named(text string) (names []string) {
-	for _, path := range g.paths(text) {
+	spelt := g.spellings(text)
+	for _, path := range append(g.paths(text), spelt.paths...) {
 		if name, ok := within(g.dir, g.resolve(path)); ok && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
+	}
+	if !spelt.all {
+		names = append(names, ".") // it may be anything
 	}
 	return names
 }
@@ -132,6 +137,15 @@ func (g *ground) print(text string) string {
 		if print := g.printOf(path); print != workspace.Absent && !slices.Contains(found, print) {
 			found = append(found, print)
 		}
+	}
+	spelt := g.spellings(text)
+	for _, path := range spelt.paths {
+		if print := g.printSpelled(text, path); print != workspace.Absent {
+			found = append(found, path+" "+print)
+		}
+	}
+	if !spelt.all {
+		g.large, found = text, append(found, unknown())
 	}
 	if found == nil {
 		return workspace.Absent
@@ -285,7 +299,11 @@ func (g *ground) linked(folder, path string) string {
 
 // trespasses reports whether a text leads into a closed folder, by a way that is not below one of some others.
 func (g *ground) trespasses(text string, own, closed []string) bool {
-	for _, path := range g.paths(text) {
+	spelt := g.spellings(text)
+	if !spelt.all && strings.ContainsAny(text, "/.%") {
+		return true // nobody can tell
+	}
+	for _, path := range append(g.paths(text), spelt.paths...) {
 		real := g.resolve(path)
 		below := func(folder string) bool {
 			_, ok := within(folder, real)
@@ -306,7 +324,7 @@ const betweenPaths = betweenWords + "=@:,"
 const mostPieces = 1000
 
 // pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may
-// stand before a path, and between two, and behind an option's letters. all is false where there are more than mostPieces.
+// stand before a path, and between two, and behind an option's letters, each with one part of what stands in braces. all is false where there are more than mostPieces.
 func pieces(value string) (found []string, all bool) {
 	had := map[string]bool{}
 	all = true
@@ -321,30 +339,32 @@ func pieces(value string) (found []string, all bool) {
 	}
 	addOption := func(text string) {
 		add(text)
-		for i := 2; all && strings.HasPrefix(text, "-") && i < len(text); i++ {
-			if i <= mostLetters || text[i] == '/' || strings.HasPrefix(text[i:], "..") {
-				add(text[i:])
+		letters := len(text)
+		if end := strings.IndexAny(text, betweenPaths); end >= 0 {
+			letters = end // what stands behind is found by itself
+		}
+		for i := 2; all && strings.HasPrefix(text, "-") && i < min(letters, mostLetters); i++ {
+			add(text[i:])
+		}
+	}
+	for _, text := range braced(value, &all) { // the value itself is the first
+		addOption(text)
+		for i, r := range text {
+			if all && strings.ContainsRune(betweenPaths, r) {
+				add(text[i+1:])
 			}
 		}
-	}
-	add(value)
-	addOption(value)
-	for i, r := range value {
-		if all && strings.ContainsRune(betweenPaths, r) {
-			add(value[i+1:])
-		}
-	}
-	if all {
-		for _, text := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) }) {
-			addOption(text)
+		if all {
+			for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) }) {
+				addOption(part)
+			}
 		}
 	}
 	return found, all
 }
 
-// mostLetters is how many letters of options may stand together before a path, as in -rfnotes.md. Further behind only a
-// path is found that goes up or begins at the top.
-const mostLetters = 8
+// mostLetters is how many letters of options may stand together before a path, as in -rfnotes.md: as many as a name may have.
+const mostLetters = 255
 
 // ofWeb is how addresses of hosts begin.
 var ofWeb = regexp.MustCompile(`(?i)\b(https?|wss?|ftps?|ssh|git)://`)

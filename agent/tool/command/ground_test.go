@@ -120,8 +120,9 @@ func TestAFileIsKnownByEveryPath(t *testing.T) {
 	paths := []string{
 		"deploy.sh", "./deploy.sh", "sub/../deploy.sh", "../p-ann/deploy.sh", "../../workspace/p-ann/deploy.sh", script, "/" + script, outer + "/deploy.sh",
 		"d", "dd", "here/here/d", "top/d", "abs/../deploy.sh", "out/dd", outer + "/sub/../d", "/proc/self/cwd/deploy.sh", "none/../deploy.sh", "here/", ".", m.ann, "../p-ann", "top",
+		"*.sh", "deploy.s?", "./[d]eploy.sh", "h*/d*.sh", "{deploy,x}.sh", "depl%6fy.sh", `deploy\.sh`, "$PWD/d",
 	}
-	around := []string{"%s", "--file=%s", "@%s", "x=@%s", "-f=%s", "a:%s", "%s:b", "x:%s:ro", "a,%s", "run %s now", "'%s'", "if=%s", "file:%s", "user@host:%s", "-f%s", "now -rf%s"}
+	around := []string{"%s", "--file=%s", "@%s", "x=@%s", "-f=%s", "a:%s", "%s:b", "x:%s:ro", "a,%s", "run %s now", "'%s'", "if=%s", "file:%s", "user@host:%s", "-f%s", "now -rf%s", "--configuration%s"}
 	for _, name := range []string{"run", "with"} {
 		for _, path := range paths {
 			for _, form := range around {
@@ -244,6 +245,11 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 	}
 	check := checks.In(m.ann, m.data, filepath.Join(m.data, "workspace"))
 	closed := []string{"../p-bob/notes.md", "../../nudge.db", "../..", "..", m.data, m.bob + "/notes.md", "bob", "bob/notes.md", "n", "db", "new", "../p-bob/new.md", "../p-new/x", "sub/../../p-bob", "none/../../p-bob", "/proc/self/cwd/../p-bob", "../p-ann/../p-bob/notes.md"}
+	bobs := m.bob + "/notes.md"
+	closed = append(closed, // as a shell, curl or another program reads it
+		".?/p-bob/notes.md", ".*/p-bob/notes.md", ".[.]/p-bob/notes.md", "{.,x}./p-bob/notes.md", "%2e%2E/p-bob/notes.md", `.\./p-bob/notes.md`, "[n]", "b*/notes.md", "$PWD/../p-bob/notes.md",
+		strings.Replace(bobs, "p-bob", "p-b?b", 1), strings.Replace(bobs, "workspace", "work*ace", 1), strings.Replace(bobs, "workspace", "w[o-o]rkspace", 1),
+		strings.Replace(bobs, "workspace", "{x,work{space,}}", 1), strings.Replace(bobs, "workspace", "w%6frkspace", 1), strings.Replace(bobs, "workspace", `work\space`, 1))
 	for _, path := range closed {
 		for _, form := range []string{"%s", "x=%s", "@%s", "a:%s:b", "cat %s", "-- %s", "-f%s", "now -rf%s"} {
 			value := fmt.Sprintf(form, path)
@@ -265,7 +271,9 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"notes.md", m.ann + "/notes.md", "../p-ann/notes.md", "/etc/hosts", ".", "a b"} {
+	for _, path := range []string{
+		"notes.md", m.ann + "/notes.md", "../p-ann/notes.md", "/etc/hosts", ".", "a b", "no*.md", "s/a.*b/c/", "[a-z]+/[0-9]*", "x{2,3}", "100%", "~/none", "https://x.test/?a[]=1&b=%2F", "$x", `a\b`,
+	} {
 		if _, _, err := m.tool.Judge(calling(t, "show", path)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

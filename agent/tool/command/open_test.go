@@ -270,6 +270,13 @@ func slowlyNamed(dir, marked string) string {
 		}
 		names = append(names, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) })...)
 	}
+	for _, name := range slices.Clone(names) { // as a shell reads it
+		if matches, err := filepath.Glob(dir + "/" + name); err == nil && strings.Contains(name, "*") {
+			for _, match := range matches {
+				names = append(names, strings.TrimPrefix(match, dir+"/"))
+			}
+		}
+	}
 	slices.Sort(names)
 	said := ""
 	for _, name := range slices.Compact(names) {
