@@ -181,7 +181,8 @@ func (s *state) message(e *messageEntry) {
 	mark.Origin = e.Origin
 	s.sayMarked(model.Message{Role: model.User, Text: e.Text}, mark)
 	s.planned = false
-	if e.Provenance == Human && e.Origin.Outside == "" { // else the words are not all the person's
+	// Otherwise the words are not all the person's: what several say in one step is one message.
+	if e.Provenance == Human && e.Origin.Outside == "" && len(e.Origin.Speakers) < 2 {
 		s.hears(e.From, e.Text)
 	}
 	if t != nil {

@@ -547,6 +547,47 @@ func TestGivenAddresses(t *testing.T) {
 	}
 }
 
+// What several people say during one step is one message, and none of it was written by the last of them.
+func TestNobodyGivesWhatOthersWrote(t *testing.T) {
+	const shared, evil = "slack:T:C1:17", "https://evil.test/x"
+	ann, olga := agent.Person{ID: "slack:T:ANN", Name: "Ann"}, agent.Person{ID: "slack:T:OLGA", Name: "Olga"}
+	for _, both := range []bool{false, true} {
+		var w *agenttest.World
+		said := 0
+		say := func(by agent.Person, text string, steer bool) {
+			said++
+			id := fmt.Sprint(said)
+			if _, err := w.Pass(agent.Message{From: by, Address: shared, Keys: []string{id}, ID: id, Provenance: agent.Human, Text: text, Steer: steer}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wait := labelled("wait", "waited", agent.Read, agent.Labels{}, func(agent.Invocation) {
+			if said == 1 {
+				if both {
+					say(ann, "see "+evil, true)
+				}
+				say(olga, "hurry, with https://good.test/", true)
+			}
+		})
+		given := map[string]bool{}
+		probe := labelled("probe", "", agent.Read, agent.Labels{}, func(in agent.Invocation) {
+			if in.Person.ID == olga.ID {
+				given[evil], given["good"] = in.Given(evil), in.Given("https://good.test/")
+			}
+		})
+		w, _ = fresh(t, inTurn("wait", "probe"), wait, probe)
+		w.Config.Owners = []agent.PersonID{olga.ID} // who may steer the turn of another
+		w.Restart()
+		say(ann, "go", false)
+		w.Rest()
+		say(olga, "now me", false)
+		w.Rest()
+		if given[evil] || given["good"] == both {
+			t.Errorf("with words of both: %v; Olga gave %v", both, given)
+		}
+	}
+}
+
 // What somebody else wrote and the person points at taints the turn, and its addresses are not the person's.
 func TestAMessageThatIsPointedAt(t *testing.T) {
 	var in agent.Invocation
