@@ -62,8 +62,37 @@ func InKey(text string, within bool) bool {
 	return within
 }
 
+// LongestCut is how many bytes before and after a cut [Cut] looks at.
+const LongestCut = 4 << 10
+
+// Cut is where to cut a text at a place or before it, so that the cut is not within what looks like a secret or between it
+// and what shows that it is one. The text has to go on behind the place, as far as LongestCut if it is that long. The cut is at
+// most LongestCut before the place: what looks like a secret and begins before that may be cut.
+func Cut(text string, at int) int {
+	first := max(0, at-LongestCut)
+	found := matchesIn(text[first:min(len(text), at+LongestCut)])
+	// Those that begin last come first, so that each is seen after all that can have moved the cut into it.
+	slices.SortFunc(found, func(a, b match) int { return b.whole.start - a.whole.start })
+	for _, m := range found {
+		if start := first + m.whole.start; start > 0 && start < at && at < first+m.whole.end {
+			at = start
+		}
+	}
+	return at
+}
+
+// match is a part of a text that looks like a secret, with what shows that it is one.
+type match struct{ whole, secret span }
+
 // shapesIn gives the parts of a text that look like secrets.
 func shapesIn(text string) (found []span) {
+	for _, m := range matchesIn(text) {
+		found = append(found, m.secret)
+	}
+	return found
+}
+
+func matchesIn(text string) (found []match) {
 	small := strings.ToLower(text)
 	if len(small) != len(text) { // letters that get shorter have no place in an anchor
 		small = asciiLower(text)
@@ -76,7 +105,7 @@ func shapesIn(text string) (found []span) {
 		for _, at := range s.pattern.FindAllStringSubmatchIndex(text, -1) {
 			start, end := at[len(at)-2], at[len(at)-1]
 			if !s.mixed || strings.ContainsAny(text[start:end], "0123456789") {
-				found = append(found, span{start, end})
+				found = append(found, match{whole: span{at[0], at[1]}, secret: span{start, end}})
 			}
 		}
 	}

@@ -248,13 +248,15 @@ func pageOf(ctx context.Context, from io.Reader, lines span) (*page, error) {
 }
 
 // splitLine is a [bufio.SplitFunc] for lines with their ends. One that is longer than a page is cut where it parts
-// nothing that is drawn as one.
+// nothing that is drawn as one, and no key: a part of one does not look like a key.
 func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	end := bytes.IndexByte(data, '\n') + 1
 	switch {
 	case end > 0 && end <= maxPage:
-	case len(data) >= maxPage+utf8.UTFMax, atEOF && len(data) > maxPage:
-		end = betweenWords(agent.Head(string(data[:min(len(data), maxPage+utf8.UTFMax)]), maxPage))
+	case len(data) >= maxPage+secret.LongestCut, atEOF && len(data) > maxPage:
+		text := string(data[:min(len(data), maxPage+secret.LongestCut)])
+		head := agent.Head(text[:min(len(text), maxPage+utf8.UTFMax)], maxPage)
+		end = secret.Cut(text, betweenWords(head))
 	case !atEOF || len(data) == 0:
 		return 0, nil, nil
 	default:
@@ -263,8 +265,8 @@ func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return end, data[:end], nil
 }
 
-// betweenWords is where to cut a text near its end so that no word of it is cut, if it has any: a part of a key, which is
-// one, does not look like a key.
+// betweenWords is where to cut a text near its end so that no word of it is cut, if it has any: a secret that the operator
+// configured may be one.
 func betweenWords(text string) int {
 	const near = 1 << 10
 	start := max(0, len(text)-near)

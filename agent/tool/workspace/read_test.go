@@ -251,3 +251,26 @@ func TestNoPageIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPageCutsAKey puts keys across the end of a page of a line that has no spaces, and holds that no page shows any of one.
+func TestNoPageCutsAKey(t *testing.T) {
+	redactor := secret.New()
+	for _, key := range []string{
+		"ghp_" + strings.Repeat("hidden1234", 4),
+		"key=" + strings.Repeat("hidden1234", 4),
+		"Bearer " + strings.Repeat("hidden1234", 4),
+		"eyJhidden1234." + "eyJhidden1234." + strings.Repeat("hidden1234", 90),
+	} {
+		for _, filler := range []string{"a=b&", "a.b/", "a:b|", "a-b?", "a b&"} {
+			for before := maxPage - len(key) - 8; before < maxPage+4; before += 1 + len(key)/20 {
+				text := strings.Repeat(filler, maxPage)[:before] + "&" + key + strings.Repeat("&z=1", 50)
+				for offset := 1; offset <= 2; offset++ {
+					page, err := pageOf(t.Context(), strings.NewReader(text), span{Offset: offset})
+					if err != nil || page.text.Len() > maxPage || strings.Contains(redactor.Text(page.text.String()), "hidden") {
+						t.Fatalf("%.20q between %q at %d: page %d shows it, or has %d bytes: %v", key, filler, before, offset, page.text.Len(), err)
+					}
+				}
+			}
+		}
+	}
+}
