@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,6 +39,14 @@ func (a *actor) askWith(c *call, policy Policy, question bool, arguments json.Ra
 		k.Expires = now().Add(a.Limits.Question)
 	}
 	k.Parked = !question && (t.provenance == Heartbeat || policy == PolicySecond || policy == PolicyOwner && !a.owns(t.person.ID))
+	if k.Parked {
+		switch waiting, err := a.parkedFor(t.person.ID); {
+		case err != nil:
+			return err
+		case waiting >= mostParked:
+			return a.answer(c, fmt.Sprintf("not run: %d calls of this person's wait for others to decide, which is the most; it can be asked for again when some are decided", waiting), true)
+		}
+	}
 	a.offersRule(&k, c.tool, in)
 	if err := a.add(k); err != nil {
 		return err
@@ -49,6 +58,33 @@ func (a *actor) askWith(c *call, policy Policy, question bool, arguments json.Ra
 		return nil
 	}
 	return a.answer(c, fmt.Sprintf("waiting for %s, id %s: it is run if and when that is approved; go on without it and do not ask for it again", strings.Join(a.deciders(k), " or "), k.Card), false)
+}
+
+// mostParked is how many calls of one person wait for others to decide, but for those of the batch that reaches it: whoever looks
+// at what waits reads them all.
+const mostParked = 100
+
+// parkedFor is how many calls of a person wait for others to decide.
+func (ag *Agent) parkedFor(person PersonID) (waiting int, err error) {
+	err = ag.Store.View(context.Background(), func(tx memory.Tx) error {
+		waiting = 0
+		return tx.Table(tableWaiting).Scan("", func(id string, data []byte) error {
+			var w struct {
+				Person PersonID `json:"person"`
+				Reply  struct {
+					Parked bool `json:"parked"`
+				} `json:"reply"`
+			}
+			if err := json.Unmarshal(data, &w); err != nil {
+				return fmt.Errorf("read the waiting card %s: %w", id, err)
+			}
+			if w.Person == person && w.Reply.Parked {
+				waiting++
+			}
+			return nil
+		})
+	})
+	return waiting, err
 }
 
 // show puts a card into the outbox, and where it can be found again: by its id, and among those that wait.

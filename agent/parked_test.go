@@ -63,6 +63,59 @@ func TestADeniedParkedCallReachesTheModel(t *testing.T) {
 	}
 }
 
+// So many calls of one person wait for others at once, and no more until some are decided. Other people's do not count.
+func TestSoManyCallsWaitForOthers(t *testing.T) {
+	d := &deeds{}
+	script := func(req model.Request) model.Answer {
+		if len(agenttest.Results(req)) > 0 {
+			return agenttest.Say("done")
+		}
+		var calls []model.Call
+		for i := range 20 {
+			calls = append(calls, agenttest.Call(i+1, "deploy", fmt.Sprintf(`{"x":"v%d"}`, i)))
+		}
+		return agenttest.Do(calls...)
+	}
+	w, m := fresh(t, script, d.tool("deploy", agent.Effectful, agent.PolicySecond))
+	asks := func(from agent.Person, address, key string) (asked int) {
+		if _, err := w.Pass(agent.Message{Keys: []string{key}, ID: key, From: from, Address: address, Session: address, Provenance: agent.Human, Text: "go " + key}); err != nil {
+			t.Fatal(err)
+		}
+		return len(agenttest.Only(w.Rest(), agent.Approval))
+	}
+	for i := range 5 {
+		if n := asks(agenttest.Ann, agenttest.Home, fmt.Sprint("a", i)); n != 20 {
+			t.Fatalf("of batch %d were %d asked about", i, n)
+		}
+	}
+	if n := asks(agenttest.Ann, agenttest.Home, "more"); n != 0 {
+		t.Errorf("%d more were asked about", n)
+	}
+	requests := m.Requests()
+	if read := fmt.Sprint(requests[len(requests)-1].Messages); strings.Count(read, "not run: 100 calls of this person's wait") != 20 {
+		t.Errorf("the model reads %s", read)
+	}
+	if n := asks(bob, "slack:T1:dm:U2", "other"); n != 20 {
+		t.Errorf("of somebody else's %d were asked about", n)
+	}
+	first := ""
+	err := w.Config.Store.View(t.Context(), func(tx memory.Tx) error {
+		return agent.WaitingCards(tx, func(c agent.WaitingCard) error {
+			if first == "" && c.Person == agenttest.Ann.ID {
+				first = c.Reply.ID
+			}
+			return nil
+		})
+	})
+	if err != nil || byBob(t, w, "one", first, agent.Deny, "no") != nil {
+		t.Fatalf("deny %q: %v", first, err)
+	}
+	w.Rest()
+	if n := asks(agenttest.Ann, agenttest.Home, "again"); n != 20 {
+		t.Errorf("after one was decided %d were asked about", n)
+	}
+}
+
 func TestStopReachesAParkedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &deeds{begun: make(chan string, 9)}

@@ -77,6 +77,7 @@ type line struct {
 	Turn      string          `json:"turn"`
 	Run       string          `json:"run"`
 	ID        string          `json:"id"`
+	To        string          `json:"to"`
 	Text      string          `json:"text"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`

@@ -373,8 +373,8 @@ func (rec *soakRecord) judgeCost(t *testing.T, l line) {
 // judgeRepeat counts what was told twice. That may be only where a kill or the end of the chat left it in doubt whether
 // it was told; a terminal cannot find out, and shows no label.
 func (rec *soakRecord) judgeRepeat(t *testing.T, s *soak, who *soakPerson, seen map[string]soakHeard, h soakHeard) {
-	if h.Kind == "notice" && (h.Run == "" || h.ID == "") || h.Kind == "waiting" {
-		return // answers to commands may be the same words twice
+	if h.Kind == "notice" && (h.Run == "" || h.ID == "" || h.To != "") || h.Kind == "waiting" {
+		return // answers to commands and to late decisions may be the same words twice
 	}
 	key := strings.Join([]string{h.Kind, h.Turn, h.Run, h.ID, h.State, h.Decision, h.Heartbeat, h.Text}, "|")
 	if h.Kind == "notify" || h.Kind == "decided" && h.Decision == "" {
