@@ -36,6 +36,7 @@ type ground struct {
 	prints  map[string]string   // by path, what lies there
 	spelt   map[string]spelling // by text, what programs may make of it
 	entries int                 // left of the bounds
+	matched int
 	content int64
 	large   string // a folder in which more lies than the bounds allow; "" for none
 }
@@ -55,7 +56,7 @@ func openGround(dir string) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ground{dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{}, entries: maxEntries, content: maxContent}, nil
+	return &ground{dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{}, entries: maxEntries, matched: mostMatched, content: maxContent}, nil
 }
 
 func (g *ground) close() { g.root.Close() }

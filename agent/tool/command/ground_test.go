@@ -363,3 +363,28 @@ func TestWideParameters(t *testing.T) {
 		t.Errorf("choices are wide: %q", wide)
 	}
 }
+
+// However much a value asks to be matched, a look reads so many names; what it then cannot tell, it refuses or has asked about.
+func TestAValueThatMatchesTooMuch(t *testing.T) {
+	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile})
+	for i := range 40 {
+		m.write(t, filepath.Join(m.ann, fmt.Sprint("d", i), "x"), "")
+	}
+	many(t, filepath.Join(m.ann, "d0"), mostSpellings+1)
+	if _, _, err := m.tool.Judge(calling(t, "show", "*/*")); err == nil {
+		t.Error("a value of which not all matches can be looked at is let through")
+	}
+	in := calling(t, "show", "d*")
+	before := m.tool.Digest(in)
+	m.write(t, filepath.Join(m.ann, "d7", "x"), "changed")
+	if _, _, err := m.tool.Judge(in); err != nil || m.tool.Digest(in) == before {
+		t.Errorf("what lies in a folder that matches may change unseen: %v", err)
+	}
+	words := ""
+	for i := range 300 {
+		words += fmt.Sprintf("d*/*%d ", i)
+	}
+	if _, _, err := m.tool.Judge(calling(t, "show", words)); err == nil {
+		t.Error("a value that has more names looked at than are is let through")
+	}
+}

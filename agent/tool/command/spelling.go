@@ -15,7 +15,7 @@ import (
 
 const (
 	mostSpellings = 500           // of one text
-	mostMatched   = 20_000        // names that are looked at for one text
+	mostMatched   = 20_000        // names that are looked at in one look at a call
 	wildcards     = "*?["         // signs that stand for some part of a name
 	spelled       = "*?[%\\~$'\"" // signs of which a program may make something else
 )
@@ -34,7 +34,7 @@ func (g *ground) spellings(text string) spelling {
 	if known, ok := g.spelt[text]; ok {
 		return known
 	}
-	m := matching{ground: g, left: mostMatched, all: true}
+	m := matching{ground: g, all: true}
 	for _, plain := range respelled(text, g.dir, &m.all) {
 		if strings.ContainsAny(plain, wildcards) {
 			m.match("", strings.Split(plain, "/"))
@@ -105,7 +105,6 @@ func respelled(text, dir string, all *bool) []string {
 type matching struct {
 	*ground
 	found []string
-	left  int // of the names that may be looked at
 	all   bool
 }
 
@@ -155,21 +154,15 @@ func (m *matching) names(folder, pattern string) []string {
 	if !filepath.IsAbs(at) {
 		at = filepath.Join(m.dir, at)
 	}
-	if folder == "" && pattern == "" {
-		return nil
-	}
 	dir, err := os.Open(at)
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(m.left + 1)
-	if m.left -= len(names); m.left < 0 {
+	names, _ := dir.Readdirnames(max(m.matched, 0) + 1) // an error is that there are none, or it is no folder
+	if m.matched -= len(names); m.matched < 0 {
 		m.all = false
 		return nil
-	}
-	if err != nil && len(names) == 0 {
-		names = nil // it is empty, or no folder
 	}
 	if strings.ContainsAny(pattern[:1], ".[") {
 		names = append(names, "..")
