@@ -344,7 +344,7 @@ func pieces(value string) (found []string, all bool) {
 		if end := strings.IndexAny(text, betweenPaths); end >= 0 {
 			letters = end // what stands behind is found by itself
 		}
-		for i := 2; all && strings.HasPrefix(text, "-") && i < min(letters, mostLetters); i++ {
+		for i := 2; all && strings.HasPrefix(text, "-") && i < min(letters, mostLetters) && isLetter(text[i-1]); i++ {
 			add(text[i:])
 		}
 	}
@@ -362,6 +362,11 @@ func pieces(value string) (found []string, all bool) {
 		}
 	}
 	return found, all
+}
+
+// isLetter reports whether a byte can be of an option's name.
+func isLetter(b byte) bool {
+	return b == '-' || b == '_' || '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z' || b >= 0x80
 }
 
 // mostLetters is how many letters of options may stand together before a path, as in -rfnotes.md: as many as a name may have.
