@@ -36,7 +36,7 @@ type ground struct {
 	prints  map[string]string   // by path, what lies there
 	spelt   map[string]spelling // by text, what programs may make of it
 	entries int                 // left of the bounds
-	matched int
+	matched int                 // names that may still be looked at for what matches
 	content int64
 	large   string // a folder in which more lies than the bounds allow; "" for none
 }
@@ -325,7 +325,8 @@ const betweenPaths = betweenWords + "=@:,"
 const mostPieces = 1000
 
 // pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may
-// stand before a path, and between two, and behind an option's letters, each with one part of what stands in braces. all is false where there are more than mostPieces.
+// stand before a path, and between two, and behind an option's letters, each with one part of what stands in braces. all is
+// false where there are more than mostPieces.
 func pieces(value string) (found []string, all bool) {
 	had := map[string]bool{}
 	all = true
