@@ -298,25 +298,6 @@ func (g *ground) linked(folder, path string) string {
 	return "link:" + target + ":" + print
 }
 
-// trespasses reports whether a text leads into a closed folder, by a way that is not below one of some others.
-func (g *ground) trespasses(text string, own, closed []string) bool {
-	spelt := g.spellings(text)
-	if !spelt.all && strings.ContainsAny(text, "/.%") {
-		return true // nobody can tell
-	}
-	for _, path := range append(g.paths(text), spelt.paths...) {
-		real := g.resolve(path)
-		below := func(folder string) bool {
-			_, ok := within(folder, real)
-			return ok
-		}
-		if slices.ContainsFunc(closed, func(folder string) bool { return below(g.resolve(folder)) }) && !slices.ContainsFunc(own, below) {
-			return true
-		}
-	}
-	return false
-}
-
 // betweenPaths are the characters that stand around a path within a value, such as in --file=notes.md, @notes.md and a:b.
 const betweenPaths = betweenWords + "=@:,"
 

@@ -272,7 +272,7 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"notes.md", m.ann + "/notes.md", "../p-ann/notes.md", "/etc/hosts", ".", "a b", "no*.md", "s/a.*b/c/", "[a-z]+/[0-9]*", "x{2,3}", "100%", "~/none", "https://x.test/?a[]=1&b=%2F", "$x", `a\b`,
+		"notes.md", m.ann + "/notes.md", "../p-ann/notes.md", "/etc/hosts", "sub", "a b", "no*.md", "s/a.*b/c/", "[a-z]+/[0-9]*", "x{2,3}", "100%", "~/none", "https://x.test/?a[]=1&b=%2F", "$HOME/none", `a\b`,
 	} {
 		if _, _, err := m.tool.Judge(calling(t, "show", path)); err != nil {
 			t.Errorf("%s: %v", path, err)

@@ -253,8 +253,9 @@ func (p prepared) texts(i int, part string, values map[string]string) (texts []s
 	return texts
 }
 
-// stays says in one sentence that a value that was given leads into one of some folders, from the one in which the program runs.
-// What of them lies in that one, or below the folder that the operator wrote in front of the value, is no fault.
+// stays says in one sentence that a call leads into one of some folders, from the one in which the program runs. What of them lies
+// in that one, or below the folder that the operator wrote in front of a value, is no fault. Of what the operator wrote alone only
+// what lies in the folder counts, since others may have put links there.
 func (p prepared) stays(argv []string, values map[string]string, dir string, closed []string) error {
 	if p.Box || len(closed) == 0 {
 		return nil
@@ -265,18 +266,18 @@ func (p prepared) stays(argv []string, values map[string]string, dir string, clo
 	}
 	defer ground.close()
 	for i, part := range p.Run {
+		own, texts := []string{ground.dir}, p.texts(i, argv[i], values)
 		at := placeholder.FindStringIndex(part)
 		if at == nil {
-			continue
-		}
-		own := []string{ground.dir}
-		if slash := strings.LastIndex(part[:at[0]], "/"); slash >= 0 {
+			texts = slices.DeleteFunc(texts, func(text string) bool { _, local := ground.plain(text); return !local })
+		} else if slash := strings.LastIndex(part[:at[0]], "/"); slash >= 0 {
 			front := part[:slash+1]
 			own = append(own, ground.resolve(front[strings.LastIndexAny(front, betweenPaths)+1:]))
 		}
-		for _, text := range p.texts(i, argv[i], values) {
-			if ground.trespasses(text, own, closed) {
-				return fmt.Errorf("the command %q cannot run: a value leads to files that are not in the person's workspace but Nudge's own or another person's", p.Name)
+		walls := ground.wall(own, closed)
+		for _, text := range texts {
+			if err := walls.hold(text); err != nil {
+				return fmt.Errorf("the command %q cannot run: %w", p.Name, err)
 			}
 		}
 	}
