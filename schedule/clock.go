@@ -74,6 +74,9 @@ type Config struct {
 	// Only, if set, says whom this clock serves. Other people are left out, and a heartbeat's due row of whose
 	// people none is left stays as it is.
 	Only func(person string) bool
+	// Admits, if set, says who is let in, by the account that has made a heartbeat in a conversation. What others have made
+	// looks at nothing and wakes nobody while they are not.
+	Admits func(person string) bool
 	// Budget bounds what is said to each person unasked. Ticks that it holds back wake nobody.
 	Budget Budget
 	// Alarm, if set, tells the owners of a heartbeat in trouble, in one sentence.

@@ -41,6 +41,9 @@ type tick struct {
 
 // take decides whom the tick may wake, checks its condition and wakes.
 func (c *Clock) take(ctx context.Context, t *tick) verdict {
+	if by := t.heartbeat.By; by != "" && c.config.Admits != nil && !c.config.Admits(by) {
+		return verdict{word: Slept, reason: clip(by+", who made it, is not let in any more", maxReason)}
+	}
 	if t.asked {
 		return c.takeAsked(ctx, t)
 	}

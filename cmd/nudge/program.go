@@ -150,6 +150,7 @@ func (p *program) newClock() *schedule.Clock {
 	return schedule.NewClock(schedule.Config{
 		Store: p.store, Wake: p.wake, Conditions: p.condition, Zone: p.zone,
 		Only:   func(person string) bool { return p.serves(agent.PersonID(person)) },
+		Admits: func(person string) bool { return p.hub.LetsIn(agent.PersonID(person)) },
 		Jitter: wakeJitter, Budget: p.voice.Budget, Alarm: p.alarm, Fired: p.lookAtFired, Log: p.log, Troubled: p.troubled,
 		Timers: map[string]func(context.Context, memory.Tx, memory.DueRow) error{
 			agent.TimerPrefix: p.expired, schedule.DigestPrefix: p.digest,
