@@ -165,6 +165,35 @@ func TestWhatIsPublic(t *testing.T) {
 	}
 }
 
+// split is what knows an address by its name as one of the public internet, and finds that it leads elsewhere.
+type split struct{ gate }
+
+func (*split) Check(string) error { return nil }
+
+func (*split) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("the address is not public")
+}
+
+// A name of a company's own network looks like any other. What is read there on the operator's word is private.
+func TestWhatOnlyLooksPublic(t *testing.T) {
+	p := newPage(t)
+	p.set(200, "inner")
+	for _, status := range []int{0, 200} {
+		spec := schedule.Spec{Kind: "http", URL: p.URL, Status: status}
+		found := check(t, build(t, spec, condition.Env{Public: &split{}}), "before")
+		if !found.True || found.Public {
+			t.Errorf("status %d: %+v", status, found)
+		}
+		confined, err := condition.New(spec, condition.Env{Public: &split{}, Confined: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := confined.Check(t.Context(), "before"); err == nil {
+			t.Errorf("status %d, for somebody else than the operator: %+v", status, found)
+		}
+	}
+}
+
 // TestOnceByFolder runs a command once for each folder, and asks an address once.
 func TestOnceByFolder(t *testing.T) {
 	p := newPage(t)

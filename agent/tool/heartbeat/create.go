@@ -94,7 +94,7 @@ func (c Config) read(in agent.Invocation) (proposal, error) {
 	}
 	p := proposal{own: zoneOf(in.Person), Heartbeat: schedule.Heartbeat{
 		Name: args.Name, Cron: args.Cron, Zone: args.Timezone, Prompt: args.Prompt, Text: args.Text, For: []string{string(in.Person.ID)},
-		By: string(in.Person.ID), BreakQuiet: args.BreakQuiet, Condition: args.Condition, Outside: in.Tainted, Private: in.Tainted && in.Origin().Private,
+		By: string(in.Person.ID), BreakQuiet: args.BreakQuiet, Condition: args.Condition, Outside: in.Tainted, Private: in.Origin().Private,
 	}}
 	if p.Zone == "" {
 		p.Zone = in.Person.Zone

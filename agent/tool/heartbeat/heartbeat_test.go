@@ -267,6 +267,32 @@ func TestMadeOfWordsOfOthers(t *testing.T) {
 	}
 }
 
+// TestMadeOfPrivateData makes one when private data is in view, of which there may be something in the prompt: then nothing that it
+// says is free to go anywhere.
+func TestMadeOfPrivateData(t *testing.T) {
+	for _, private := range []bool{false, true} {
+		store := open(t)
+		look := agent.Tool{
+			Spec: agent.Spec{Name: "look", Schema: json.RawMessage(`{"type":"object"}`), Effect: agent.Read, Labels: agent.Labels{Private: private}},
+			Run: func(context.Context, agent.Invocation) (agent.Result, error) {
+				return agent.Result{Text: "seen"}, nil
+			},
+		}
+		w := agenttest.Start(t, agent.Config{
+			Store: store, Model: &agenttest.Model{T: t, Script: script}, Spec: agent.ModelSpec{MaxOutput: 1000},
+			Tools: append(heartbeat.Tools(heartbeat.Config{Store: store, Changed: func() {}}), look),
+		})
+		w.Say("look {}")
+		w.Rest()
+		w.Say("create_heartbeat " + string(arguments(t, nil)))
+		w.Decide(agenttest.Only(w.Rest(), agent.Approval)[0].ID, agent.Approve, "")
+		w.Rest()
+		if got := list(t, store); len(got) != 1 || got[0].Private != private || got[0].Outside {
+			t.Errorf("private data in view: %v: %+v", private, got)
+		}
+	}
+}
+
 // TestDeniedMakesNone.
 func TestDeniedMakesNone(t *testing.T) {
 	store := open(t)
