@@ -169,8 +169,9 @@ func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 		return nil, fmt.Errorf("not run: %s is no longer let in", k.Asked)
 	}
 	w := &work{tool: tool.Tool, in: a.parkedInvocation(k, person)}
-	if a.digest(tool.Tool, w.in) != k.Digest {
-		return nil, errors.New("not run: what this call depends on has changed since the card was shown")
+	w.in.stands = a.unchanged(tool.Tool, w.in, k.Digest)
+	if err := w.in.stands(); err != nil {
+		return nil, err
 	}
 	return w, a.stillMay(k, tool.Tool, w.in)
 }

@@ -1,7 +1,9 @@
 package agent_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +113,43 @@ func TestAnApprovalHoldsUntilItRuns(t *testing.T) {
 			w.Rest()
 			if runs := now == asked; (d.count("deploy") == 1) != runs {
 				t.Errorf("approved under %s, it ran %d times under %s:\n%s", asked, d.count("deploy"), now, agenttest.Lines(w.Said()))
+			}
+			w.Kill()
+		}
+	}
+}
+
+// A tool that waits for its turn is told whether its call may still run: after what was approved has changed, however that was, and
+// after one that nobody was asked about would be.
+func TestACallStandsUntilItRuns(t *testing.T) {
+	for _, policy := range []agent.Policy{agent.PolicyNo, agent.PolicyAsk, agent.PolicyOwner, agent.PolicySecond} {
+		for _, changes := range []bool{false, true} {
+			var depends, judged atomic.Value
+			depends.Store("as shown")
+			judged.Store(policy)
+			var stood error
+			tool := agenttest.Tool("deploy", agent.Effectful, policy, func(_ context.Context, in agent.Invocation) (agent.Result, error) {
+				if changes {
+					depends.Store("other")
+					judged.Store(agent.PolicySecond)
+				}
+				stood = in.Stands()
+				return agent.Result{Text: "deployed"}, stood
+			})
+			tool.Digest = func(agent.Invocation) string { return depends.Load().(string) }
+			tool.Judge = func(agent.Invocation) (agent.Policy, string, error) { return judged.Load().(agent.Policy), "", nil }
+			w, _ := fresh(t, deploysOnce, tool)
+			w.Say("go")
+			for _, card := range agenttest.Only(w.Rest(), agent.Approval) {
+				by := agenttest.Ann
+				if policy == agent.PolicySecond {
+					by = agent.Person{ID: "terminal:bob", Name: "bob"}
+				}
+				decideAs(t, w, by, card.ID, agent.Approve)
+				w.Rest()
+			}
+			if (stood != nil) != changes {
+				t.Errorf("%s, changed: %v: %v", policy, changes, stood)
 			}
 			w.Kill()
 		}

@@ -43,11 +43,14 @@ func (ag *Agent) stranger(id, person PersonID) bool { return id != person && !ag
 
 // caution says why a call is asked about whatever its policy, the config and the rules say; "" when it is not.
 func caution(tool *Tool, in Invocation) string {
-	if !in.Tainted {
-		return ""
-	}
 	labels := labelsOf(tool, in)
 	out := labels.WayOut && !labels.ToPerson
+	if !in.Tainted {
+		if out && labels.Private && labels.Outside && labels.Keeper == "" {
+			return obeying
+		}
+		return ""
+	}
 	back := labels.Keeper != "" && labels.Keeper == in.origin.Keeper && effectOf(tool, in) == Read
 	switch {
 	case labels.Lasting:
@@ -59,6 +62,10 @@ func caution(tool *Tool, in Invocation) string {
 	}
 	return ""
 }
+
+// obeying is why a call is asked about that comes upon text of strangers by itself, when none was before the model: all that it takes
+// to carry private data out is in the one call.
+const obeying = "I ask because this comes upon text that others may have written, may do what it says, can read private data and can send it out. Look whether it is what you want."
 
 // exposes reports whether a call reads what is its person's own where others read along. What was read once stays before the model,
 // whoever asks it next, and a person who only said something there need not want any of it: so they are asked first.
@@ -101,7 +108,11 @@ func (a *actor) why(tool *Tool, in Invocation) string {
 	if exposes(tool, in) {
 		reasons = append(reasons, exposed)
 	}
-	if reason := caution(tool, in); reason != "" {
+	switch reason := caution(tool, in); reason {
+	case "":
+	case obeying:
+		reasons = append(reasons, reason)
+	default:
 		reasons = append(reasons, fmt.Sprintf("I ask because I have read text that others may have written (%s)%s. Look whether it is what you want.", a.sources(), reason))
 	}
 	return strings.Join(reasons, " ")

@@ -306,6 +306,48 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 	}
 }
 
+// One call that comes upon text of strangers by itself, may do what it says, and can read private data and send it out, is asked about
+// before any such text was in view.
+func TestACallThatIsAWholeTriangle(t *testing.T) {
+	whole := agent.Labels{Outside: true, Private: true, WayOut: true}
+	without := func(change func(*agent.Labels)) agent.Labels { l := whole; change(&l); return l }
+	for name, c := range map[string]struct {
+		labels agent.Labels
+		asks   bool
+	}{
+		"all":            {whole, true},
+		"no text":        {without(func(l *agent.Labels) { l.Outside = false }), false},
+		"no data":        {without(func(l *agent.Labels) { l.Private = false }), false},
+		"no way out":     {without(func(l *agent.Labels) { l.WayOut = false }), false},
+		"to its person":  {without(func(l *agent.Labels) { l.ToPerson = true }), false},
+		"a server's own": {without(func(l *agent.Labels) { l.Keeper = "wiki" }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &deeds{}
+			w, _ := fresh(t, inTurn("build"), labelled("build", "built", agent.Read, c.labels, func(agent.Invocation) { d.do("build") }))
+			w.Config.Approve = map[string]agent.Policy{"build": agent.PolicyNo}
+			w.Restart()
+			w.Say("go")
+			w.Rest()
+			cards := w.Said(agent.Approval)
+			if (len(cards) == 1) != c.asks || (d.count("build") == 0) != c.asks {
+				t.Fatalf("%d cards, and it ran %d times", len(cards), d.count("build"))
+			}
+			if !c.asks {
+				return
+			}
+			if !strings.Contains(cards[0].Why, "may do what it says") || cards[0].Always != nil {
+				t.Errorf("the card says why: %q, and offers a rule until %v", cards[0].Why, cards[0].Always)
+			}
+			w.Decide(cards[0].ID, agent.Approve, "")
+			w.Rest()
+			if d.count("build") != 1 {
+				t.Errorf("approved, it ran %d times", d.count("build"))
+			}
+		})
+	}
+}
+
 // What is a person's own is read where others read along only after their yes, whatever the config, a rule or somebody else says;
 // in a conversation of theirs alone nothing changes.
 func TestAPersonIsAskedBeforeOthersCanReadAlong(t *testing.T) {

@@ -119,6 +119,7 @@ type Invocation struct {
 	Given func(address string) bool
 	// origin is what the model had before it when it asked for this call.
 	origin compact.Origin
+	stands func() error // see Stands; nil where nothing can have changed
 	// Progress tells the person what the tool is doing, in one line. It may be dropped. Never nil.
 	Progress func(line string)
 }
@@ -146,6 +147,16 @@ var ErrPermanent = errors.New("it cannot work until that is mended")
 
 // Origin is that of whatever the call writes down: what it was made from.
 func (in Invocation) Origin() compact.Origin { return in.origin }
+
+// Stands says why the call may not run any more: what it depends on is not what was approved, or it has become a call that a person is
+// asked about. The agent has looked right before it ran the tool. A tool that then waits until nothing else changes what its calls
+// depend on asks once more.
+func (in Invocation) Stands() error {
+	if in.stands == nil {
+		return nil
+	}
+	return in.stands()
+}
 
 // Decode reads the arguments into a struct. The arguments were checked against the schema before, so an error is
 // a mistake of the tool's.

@@ -178,14 +178,52 @@ func (a *actor) readyCall(c *call) (*work, error) {
 	if c.key != "" {
 		w.in.Key = c.key // the same for every try
 	}
-	if c.card == nil {
+	switch {
+	case c.card != nil:
+		w.in.Arguments = c.card.Arguments
+		w.in.stands = a.unchanged(c.tool, w.in, c.card.Digest)
+		if err := w.in.stands(); err != nil {
+			return nil, err
+		}
+		return w, a.stillMay(c.card, c.tool, w.in)
+	case c.rule != nil:
+		w.in.stands = a.unchanged(c.tool, w.in, a.digest(c.tool, w.in))
 		return w, a.ruleStands(c)
 	}
-	w.in.Arguments = c.card.Arguments
-	if a.digest(c.tool, w.in) != c.card.Digest {
-		return nil, errors.New("not run: what this call depends on has changed since it was approved; look again and ask anew")
+	w.in.stands = asFree(c.tool, w.in)
+	return w, nil
+}
+
+var errChanged = errors.New("not run: what this call depends on has changed since it was approved; look again and ask anew")
+
+// unchanged is what says that a call depends on something else than it did. It may be called by whoever runs the tool.
+func (a *actor) unchanged(tool *Tool, in Invocation, digest string) func() error {
+	return func() error {
+		if a.digest(tool, in) != digest {
+			return errChanged
+		}
+		return nil
 	}
-	return w, a.stillMay(c.card, c.tool, w.in)
+}
+
+// asFree is what says that a call is not judged any more as it is now, when nobody is asked about it.
+func asFree(tool *Tool, in Invocation) func() error {
+	if tool.Judge == nil {
+		return nil
+	}
+	now, _, err := tool.Judge(in)
+	if err != nil {
+		return nil // it says so itself
+	}
+	return func() error {
+		switch policy, _, err := tool.Judge(in); {
+		case err != nil:
+			return err
+		case policy != now:
+			return errNotFree
+		}
+		return nil
+	}
 }
 
 // runAll runs calls side by side and returns when each has ended, passing their progress on.

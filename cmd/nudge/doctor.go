@@ -362,12 +362,16 @@ func programFindings(c config.Config) []finding {
 	return missing
 }
 
-// wideFindings notes which commands could be given paths that lead out of the workspace.
+// wideFindings notes which commands could be given paths that lead out of the workspace, or be told by files what to do.
 func wideFindings(c config.Config) (findings []finding) {
 	for _, preset := range c.Presets() {
 		for _, name := range preset.Wide() {
 			findings = append(findings, finding{"command", noted, fmt.Sprintf("command %q: the pattern of %q allows / and .. together, so that a value can name files outside the workspace: "+
 				"narrow it, or set box = true", preset.Name, name)})
+		}
+		if preset.Policy == agent.PolicyNo && preset.Obeys() {
+			findings = append(findings, finding{"command", noted, fmt.Sprintf("command %q: runs unasked and without a box. If its program does what files say, as make, npm and git do, "+
+				"whoever has files written into a workspace has it do what they like: set approve = \"ask\" or box = true", preset.Name)})
 		}
 	}
 	return findings

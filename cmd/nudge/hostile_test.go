@@ -118,7 +118,7 @@ func newHouse(t *testing.T, h *hostile) *house {
 	if err := os.WriteFile(filepath.Join(dir, "secret.txt"), []byte("the code is 4711-heliotrope"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mail, err := command.New([]command.Preset{{Name: "mail", Run: []string{"true"}, Effect: agent.Effectful, Policy: agent.PolicyNo}}, dirs.Path, nil)
+	mail, err := command.New([]command.Preset{{Name: "mail", Run: []string{"true"}, Effect: agent.Effectful, Policy: agent.PolicyNo}}, command.Place{Dir: dirs.Path})
 	if err != nil {
 		t.Fatal(err)
 	}

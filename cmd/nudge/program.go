@@ -13,6 +13,7 @@ import (
 	"nudge/agent/secret"
 	"nudge/agent/tool/mcp"
 	"nudge/agent/tool/notify"
+	"nudge/agent/tool/workspace"
 	"nudge/bot"
 	"nudge/cmd/nudge/config"
 	"nudge/memory"
@@ -35,6 +36,7 @@ type program struct {
 	clock   *schedule.Clock
 	gauges  *condition.Gauges
 	checks  checks
+	gate    *workspace.Gate // of people's folders
 	log     *slog.Logger
 	release func() error // gives up what only one process may have
 	secrets *secret.Redactor
@@ -90,7 +92,7 @@ func newProgram(c config.Config, dataDir string, everyone bool, log *slog.Logger
 	}
 	p := &program{
 		release: release, config: c, dataDir: dataDir, parts: made, store: store, log: log, everyone: everyone, troubled: troubled,
-		here: map[agent.PersonID]int{}, forgotten: make(chan struct{}, 1), secrets: secret.New(c.Secrets()...),
+		here: map[agent.PersonID]int{}, forgotten: make(chan struct{}, 1), secrets: secret.New(c.Secrets()...), gate: workspace.NewGate(),
 	}
 	p.left = sync.NewCond(&p.mu)
 	if err := p.wire(); err != nil {

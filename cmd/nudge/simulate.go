@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"nudge/agent"
+	"nudge/agent/tool/command"
 	"nudge/cmd/nudge/config"
 	"nudge/memory"
 	"nudge/schedule"
@@ -233,7 +234,8 @@ func (w *simulated) condition(h schedule.Heartbeat, now func() time.Time) (sched
 		}
 		return h.Since, nil
 	}
-	return conditionOf(h, env, w.checks, workspaces(w.config, w.dir))
+	dirs := workspaces(w.config, w.dir)
+	return conditionOf(h, env, w.checks, command.Place{Dir: dirs.Path, Closed: closed(w.config, w.dir, dirs)})
 }
 
 // tellSimulation writes each decision as it is made, and at the end what they come to.

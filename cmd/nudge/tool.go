@@ -18,7 +18,7 @@ import (
 
 // tools are those that the model may be offered.
 func (p *program) tools() ([]agent.Tool, error) {
-	files := workspace.Config{Dirs: p.dirs(), Saved: p.saved, Attached: p.attached, Store: p.store, Trusts: p.trusts}
+	files := p.files()
 	tools := workspace.Tools(files)
 	if len(p.config.Commands) > 0 {
 		run, err := p.runCommand(files)
@@ -41,10 +41,22 @@ func (p *program) tools() ([]agent.Tool, error) {
 	})...), nil
 }
 
-// runCommand is the tool of the programs that the config presets. What one prints may be in any file of the workspace, so that it
-// is outside text where one of them is, and so is what it may have copied of such a file.
+// files is what the tools of the workspace are made of.
+func (p *program) files() workspace.Config {
+	return workspace.Config{Dirs: p.dirs(), Saved: p.saved, Attached: p.attached, Store: p.store, Trusts: p.trusts, Gate: p.gate}
+}
+
+// place is where prepared commands run for people.
+func (p *program) place(files workspace.Config) command.Place {
+	return command.Place{
+		Dir: files.Dirs.Path, Copied: files.Copied, Hold: files.Hold, Closed: closed(p.config, p.dataDir, files.Dirs),
+		Outside: func(person agent.PersonID) bool { return files.Outside(person, "") },
+	}
+}
+
+// runCommand is the tool of the programs that the config presets.
 func (p *program) runCommand(files workspace.Config) (agent.Tool, error) {
-	run, err := command.New(p.config.Presets(), files.Dirs.Path, files.Copied, closed(p.dataDir, files.Dirs)...)
+	run, err := command.New(p.config.Presets(), p.place(files))
 	if err != nil {
 		return agent.Tool{}, inFile(p.config, err)
 	}
@@ -54,7 +66,6 @@ func (p *program) runCommand(files workspace.Config) (agent.Tool, error) {
 	run.LabelsOf = func(in agent.Invocation) agent.Labels {
 		of := labels(in)
 		of.Own = own
-		of.Outside = files.Outside(in.Person.ID, "")
 		return of
 	}
 	return run, nil
@@ -103,17 +114,17 @@ func workspaces(c config.Config, dataDir string) workspace.Dirs {
 	return workspace.Dirs{Dir: c.WorkspaceDir(dataDir), Shared: c.Workspace.Scope == "shared"}
 }
 
-// closed are the folders into which no value of a command's leads, but for its person's own workspace: Nudge's data, and where
-// people have workspaces of their own.
-func closed(dataDir string, dirs workspace.Dirs) (folders []string) {
-	folders = append(folders, dataDir)
+// closed are the folders and files to which no call of a command leads, but for its person's own workspace: Nudge's data, the config
+// and its secrets, and where people have workspaces of their own.
+func closed(c config.Config, dataDir string, dirs workspace.Dirs) (paths []string) {
+	paths = append(c.Files(), dataDir)
 	if !dirs.Shared {
-		folders = append(folders, dirs.Dir)
+		paths = append(paths, dirs.Dir)
 	}
-	for i, folder := range folders {
-		if absolute, err := filepath.Abs(folder); err == nil {
-			folders[i] = absolute
+	for i, path := range paths {
+		if absolute, err := filepath.Abs(path); err == nil {
+			paths[i] = absolute
 		}
 	}
-	return folders
+	return paths
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"nudge/agent"
-	"nudge/agent/tool/workspace"
+	"nudge/agent/tool/command"
 	"nudge/memory"
 	"nudge/schedule"
 	"nudge/schedule/condition"
@@ -29,19 +29,23 @@ func (p *program) heartbeats(person agent.PersonID) ([]schedule.Heartbeat, error
 
 // condition builds the check of a heartbeat.
 func (p *program) condition(h schedule.Heartbeat) (schedule.Condition, error) {
-	return conditionOf(h, p.checks.within(condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}), p.checks, p.dirs())
+	return conditionOf(h, p.checks.within(condition.Env{Dir: p.dataDir, Gauges: p.gauges, Silent: p.silent(h)}), p.checks, p.place(p.files()))
 }
 
 // conditionOf builds the check of a heartbeat in an environment of the operator's. One that was made in a conversation sees
 // only its person's workspace, in which prepared commands run as well, and the public internet.
-func conditionOf(h schedule.Heartbeat, env condition.Env, allowed checks, dirs workspace.Dirs) (schedule.Condition, error) {
+func conditionOf(h schedule.Heartbeat, env condition.Env, allowed checks, at command.Place) (schedule.Condition, error) {
 	env.Zone = h.Zone
 	if h.By != "" {
-		folder, err := dirs.Path(agent.PersonID(h.By))
+		by := agent.PersonID(h.By)
+		folder, err := at.Dir(by)
 		if err != nil {
 			return nil, err
 		}
-		env.Preset = allowed.commands.In(folder, closed(env.Dir, dirs)...)
+		env.Preset = allowed.commands.In(at, by)
+		if at.Hold != nil {
+			env.Hold = func(ctx context.Context) (leave func(), err error) { return at.Hold(ctx, by, false) }
+		}
 		env.Dir, env.Confined = folder, true
 	}
 	return condition.New(h.Condition, env)

@@ -18,6 +18,8 @@ type command struct {
 	dir   string
 	limit time.Duration // 0 where the check's own time is the only bound
 	run   func(ctx context.Context, spec process.Spec) (process.Outcome, error)
+	hold  func(ctx context.Context) (leave func(), err error) // nil for none
+	again func() (argv []string, err error)                   // looks the command up anew; nil where nothing can have changed
 }
 
 func newCommand(spec schedule.Spec, env Env) (schedule.Condition, error) {
@@ -35,8 +37,28 @@ func newCommand(spec schedule.Spec, env Env) (schedule.Condition, error) {
 	if c.argv, c.limit, err = env.Preset(spec.Command, spec.Parameters); err != nil {
 		return nil, fmt.Errorf("heartbeat.condition.command: %w", err)
 	}
-	c.name = spec.Command
+	c.name, c.hold = spec.Command, env.Hold
+	c.again = func() ([]string, error) {
+		argv, _, err := env.Preset(spec.Command, spec.Parameters)
+		return argv, err
+	}
 	return c, nil
+}
+
+// ask runs the program, with what it was found to be.
+func (c command) ask(ctx context.Context) (outcome process.Outcome, err error) {
+	argv := c.argv
+	if c.hold != nil {
+		leave, err := c.hold(ctx)
+		if err != nil {
+			return outcome, err
+		}
+		defer leave()
+		if argv, err = c.again(); err != nil {
+			return outcome, err
+		}
+	}
+	return c.run(ctx, process.Spec{Argv: argv, Dir: c.dir, Limit: schedule.MaxEvidence})
 }
 
 func (c command) Check(ctx context.Context, _ string) (schedule.Finding, error) {
@@ -45,7 +67,7 @@ func (c command) Check(ctx context.Context, _ string) (schedule.Finding, error) 
 		ctx, cancel = context.WithTimeout(ctx, c.limit)
 		defer cancel()
 	}
-	outcome, err := c.run(ctx, process.Spec{Argv: c.argv, Dir: c.dir, Limit: schedule.MaxEvidence})
+	outcome, err := c.ask(ctx)
 	if err != nil {
 		return schedule.Finding{}, fmt.Errorf("check a command: %w", err)
 	}

@@ -30,6 +30,9 @@ type Env struct {
 	// Preset finds a command that the operator prepared and that only reads, by its name: its program, with values in the
 	// places of its parameters, and how long that may take. Without it there are none.
 	Preset func(name string, parameters map[string]string) (argv []string, limit time.Duration, err error)
+	// Hold, if set, keeps others from changing what lies in Dir until leave is called. A command of Preset's is looked up once more
+	// within it, since what its values name may have changed.
+	Hold func(ctx context.Context) (leave func(), err error)
 	// Public reads addresses for confined conditions. Without it they have none.
 	Public Public
 	// Zone is the IANA name of the zone whose clocks an expression reads; "" means UTC.

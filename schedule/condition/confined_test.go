@@ -194,6 +194,31 @@ func TestWhatOnlyLooksPublic(t *testing.T) {
 	}
 }
 
+// A prepared command is looked up once more when nobody can change what its values name, and does not run when it is refused then.
+func TestACommandIsHeld(t *testing.T) {
+	held, refused := 0, false
+	env := condition.Env{Dir: t.TempDir(), Confined: true, Preset: func(name string, parameters map[string]string) ([]string, time.Duration, error) {
+		if refused {
+			return nil, 0, errors.New("it leads out")
+		}
+		return shell(name, parameters)
+	}}
+	env.Hold = func(context.Context) (func(), error) { held++; return func() { held-- }, nil }
+	c := build(t, prepared("exit 0"), env)
+	if found := check(t, c, ""); !found.True || held != 0 {
+		t.Errorf("%+v, held by %d", found, held)
+	}
+	refused = true
+	if found, err := c.Check(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "it leads out") || held != 0 {
+		t.Errorf("%+v, %v, held by %d", found, err, held)
+	}
+	refused = false
+	env.Hold = func(context.Context) (func(), error) { return nil, errors.New("no room") }
+	if found, err := build(t, prepared("exit 0"), env).Check(t.Context(), ""); err == nil {
+		t.Errorf("it looked without being let in: %+v", found)
+	}
+}
+
 // TestOnceByFolder runs a command once for each folder, and asks an address once.
 func TestOnceByFolder(t *testing.T) {
 	p := newPage(t)

@@ -51,11 +51,20 @@ func (c Checks) Find(name string, values map[string]string) (argv []string, limi
 	return argv, p.Timeout, err
 }
 
-// In is Find for programs that run in a folder, with values that lead from there into none of the closed folders; see [New].
-func (c Checks) In(dir string, closed ...string) func(name string, values map[string]string) (argv []string, limit time.Duration, err error) {
+// In is Find for programs that run for a person where [New] runs them.
+func (c Checks) In(at Place, person agent.PersonID) func(name string, values map[string]string) (argv []string, limit time.Duration, err error) {
 	return func(name string, values map[string]string) (argv []string, limit time.Duration, err error) {
-		if argv, limit, err = c.Find(name, values); err == nil {
-			err = c.presets[name].stays(argv, values, dir, closed)
+		argv, limit, err = c.Find(name, values)
+		if err != nil {
+			return nil, 0, err
+		}
+		p := c.presets[name]
+		if p.Obeys() && at.Outside != nil && at.Outside(person) {
+			return nil, 0, fmt.Errorf("the command %q does not look while files are in the workspace that others may have written: it may do what they say, and nobody is asked", name)
+		}
+		dir, err := at.Dir(person)
+		if err == nil {
+			err = p.stays(argv, values, dir, at.Closed)
 		}
 		return argv, limit, err
 	}

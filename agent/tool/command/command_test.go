@@ -55,12 +55,12 @@ func newShop(t *testing.T) shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool, err := New(presets, func(p agent.PersonID) (string, error) {
+	tool, err := New(presets, Place{Dir: func(p agent.PersonID) (string, error) {
 		if p != "terminal:ann" {
 			return "", errors.New("open /secret/place: nobody")
 		}
 		return dir, nil
-	}, nil)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestPolicyEffectAndDigestAreThePresets(t *testing.T) {
 	}
 	changed := slices.Clone(presets)
 	changed[0].Run = []string{"df", "-i"}
-	other, err := New(changed, func(agent.PersonID) (string, error) { return s.dir, nil }, nil)
+	other, err := New(changed, Place{Dir: func(agent.PersonID) (string, error) { return s.dir, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestTheModelReads(t *testing.T) {
 			t.Errorf("the description lacks %q:\n%s", want, s.tool.Description)
 		}
 	}
-	again, err := New(presets, nil, nil)
+	again, err := New(presets, Place{})
 	if err != nil || again.Description != s.tool.Description || string(again.Schema) != string(s.tool.Schema) {
 		t.Errorf("what the model reads is not the same each time: %v", err)
 	}
@@ -230,7 +230,7 @@ func TestTheModelReads(t *testing.T) {
 func TestACommandInABox(t *testing.T) {
 	s := newShop(t)
 	preset := Preset{Name: "look", Run: []string{"printf", "<%s>", "{word}"}, Parameters: map[string]Parameter{"word": {}}, Box: true}
-	tool, err := New([]Preset{preset}, func(agent.PersonID) (string, error) { return s.dir, nil }, nil)
+	tool, err := New([]Preset{preset}, Place{Dir: func(agent.PersonID) (string, error) { return s.dir, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestACommandInABox(t *testing.T) {
 	}
 	open := preset
 	open.Box = false
-	other, err := New([]Preset{open}, func(agent.PersonID) (string, error) { return s.dir, nil }, nil)
+	other, err := New([]Preset{open}, Place{Dir: func(agent.PersonID) (string, error) { return s.dir, nil }})
 	if err != nil || other.Digest(in) == tool.Digest(in) {
 		t.Errorf("the digest is the same without the box, %v", err)
 	}
@@ -316,18 +316,18 @@ func TestPresetsThatAreRefused(t *testing.T) {
 		{"a negative time", Preset{Name: "a", Run: []string{"df"}, Timeout: -1}, "negative"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := New([]Preset{c.preset}, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := New([]Preset{c.preset}, Place{}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v; want %q", err, c.want)
 			}
 		})
 	}
-	if _, err := New([]Preset{presets[0], presets[0]}, nil, nil); err == nil || !strings.Contains(err.Error(), `command "disk": there are two`) {
+	if _, err := New([]Preset{presets[0], presets[0]}, Place{}); err == nil || !strings.Contains(err.Error(), `command "disk": there are two`) {
 		t.Errorf("two of one name: %v", err)
 	}
-	if _, err := New(nil, nil, nil); err == nil {
+	if _, err := New(nil, Place{}); err == nil {
 		t.Error("no commands make a tool")
 	}
-	if _, err := New([]Preset{{Name: "a", Run: []string{"awk", "{ print }"}}}, nil, nil); err != nil {
+	if _, err := New([]Preset{{Name: "a", Run: []string{"awk", "{ print }"}}}, Place{}); err != nil {
 		t.Errorf("braces around other text: %v", err)
 	}
 }
@@ -365,7 +365,7 @@ func TestDigestKnowsTheFilesThatACommandRuns(t *testing.T) {
 	dir := t.TempDir()
 	tool, err := New([]Preset{
 		{Name: "deploy", Run: []string{"sh", "./deploy.sh", "--with=notes.md", "{where}", "-f{where}.txt; ls"}, Parameters: map[string]Parameter{"where": {}}, Effect: agent.Effectful, Policy: agent.PolicyAsk},
-	}, func(agent.PersonID) (string, error) { return dir, nil }, nil)
+	}, Place{Dir: func(agent.PersonID) (string, error) { return dir, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestTheDigestHoldsWhereNothingCanBe(t *testing.T) {
 	}
 	tool, err := New([]Preset{
 		{Name: "say", Run: []string{"say", "--to=x", "{words}"}, Parameters: map[string]Parameter{"words": {Pattern: "(?s).*"}}},
-	}, func(agent.PersonID) (string, error) { return dir, nil }, nil)
+	}, Place{Dir: func(agent.PersonID) (string, error) { return dir, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,10 +420,12 @@ func TestWhatMayHaveBeenCopiedIsTold(t *testing.T) {
 	tool, err := New([]Preset{
 		{Name: "look", Run: []string{"true", "{what}"}, Parameters: map[string]Parameter{"what": {}}, Effect: agent.Read},
 		{Name: "copy", Run: []string{"true", "--from={what}", "../out", "sub//to.md"}, Parameters: map[string]Parameter{"what": {}}},
-	}, func(agent.PersonID) (string, error) { return dir, nil }, func(_ agent.Invocation, names []string) func(memory.Tx) error {
-		told = names
-		return func(memory.Tx) error { kept = true; return nil }
-	})
+	}, Place{Dir: func(agent.PersonID) (string, error) { return dir, nil }, Copied: func(agent.Invocation) func([]string) func(memory.Tx) error {
+		return func(names []string) func(memory.Tx) error {
+			told = names
+			return func(memory.Tx) error { kept = true; return nil }
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,5 +444,124 @@ func TestWhatMayHaveBeenCopiedIsTold(t *testing.T) {
 	}
 	if !slices.Contains(told, "a.md") || !slices.Contains(told, "sub/to.md") || slices.Contains(told, "../out") {
 		t.Errorf("told of %q", told)
+	}
+}
+
+// Programs that may do what a file tells them are known by what they are not.
+func TestObeys(t *testing.T) {
+	for run, want := range map[string]bool{
+		"df": false, "/bin/cat": false, "/usr/bin/grep": false, "git": true, "make": true, "sh": true, "./cat": true, "/opt/bin/cat": true, "sub/cat": true, "/usr/bin/../lib/cat": true, "cat ": true, "find": true, "sed": true,
+	} {
+		if got := (Preset{Name: "x", Run: []string{run}}).Obeys(); got != want {
+			t.Errorf("%q obeys: %v", run, got)
+		}
+		if (Preset{Name: "x", Run: []string{run}, Box: true}).Obeys() {
+			t.Errorf("%q in a box obeys", run)
+		}
+	}
+}
+
+// While text of strangers lies where a program runs that may do what it says, a call of it is a way out, and no check runs it.
+func TestAProgramAmongFilesOfStrangers(t *testing.T) {
+	for _, strangers := range []bool{false, true} {
+		at := Place{Dir: func(agent.PersonID) (string, error) { return t.TempDir(), nil }, Outside: func(agent.PersonID) bool { return strangers }}
+		list := []Preset{{Name: "status", Run: []string{"git", "status"}, Effect: agent.Read}, {Name: "free", Run: []string{"df"}, Effect: agent.Read}, {Name: "send", Run: []string{"df"}}}
+		tool, err := New(list, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks, err := NewChecks(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, out := range map[string]bool{"status": strangers, "free": false, "send": true} {
+			in := agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: json.RawMessage(`{"name":"` + name + `"}`)}
+			if got := tool.LabelsOf(in); got.WayOut != out || got.Outside != strangers || !got.Private {
+				t.Errorf("strangers: %v: %s is labelled %+v", strangers, name, got)
+			}
+			if _, _, err := checks.In(at, "terminal:ann")(name, nil); name != "send" && (err != nil) != (out && strangers) {
+				t.Errorf("strangers: %v: a check by %s: %v", strangers, name, err)
+			}
+		}
+	}
+}
+
+// What a call was checked for is what its program reads: it is looked at anew once nobody else can change it.
+func TestALinkThatIsExchangedMeanwhile(t *testing.T) {
+	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile, Effect: agent.Read})
+	m.link(t, "notes.md", "n")
+	var alone []bool
+	at := m.place()
+	at.Hold = func(_ context.Context, _ agent.PersonID, only bool) (func(), error) {
+		alone = append(alone, only)
+		if err := errorsOf(os.Remove(filepath.Join(m.ann, "n")), os.Symlink("../p-bob/notes.md", filepath.Join(m.ann, "n"))); err != nil {
+			t.Error(err)
+		}
+		return func() { alone = nil }, nil
+	}
+	tool, err := New([]Preset{{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile, Effect: agent.Read}, {Name: "do", Run: []string{"cat", "{file}"}, Parameters: anyFile}}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tool.Judge(calling(t, "show", "n")); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := tool.Run(t.Context(), calling(t, "show", "n")); !errors.Is(err, errTrespass) || alone != nil {
+		t.Errorf("it gave %q, %v, and is held: %v", result.Text, err, alone)
+	}
+	at.Hold = func(_ context.Context, _ agent.PersonID, only bool) (func(), error) {
+		alone = append(alone, only)
+		return nil, context.Canceled
+	}
+	if tool, err = New([]Preset{{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile, Effect: agent.Read}, {Name: "do", Run: []string{"cat", "{file}"}, Parameters: anyFile}}, at); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"show", "do"} {
+		if _, err := tool.Run(t.Context(), calling(t, name, "notes.md")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s ran without having been let in: %v", name, err)
+		}
+	}
+	if !slices.Equal(alone, []bool{false, true}) {
+		t.Errorf("alone were %v, want only what changes something", alone)
+	}
+}
+
+// However a value is put together, a look at it is bounded, and one of which nobody can tell where it leads is refused.
+func TestALookIsBounded(t *testing.T) {
+	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: anyFile})
+	for _, value := range []string{strings.Repeat(" a/", 999), strings.Repeat("b/a=", 900)} {
+		in := calling(t, "show", value)
+		if _, _, err := m.tool.Judge(in); !errors.Is(err, errUnclear) {
+			t.Errorf("%.20s…: %v", value, err)
+		}
+		if first, again := m.tool.Digest(in), m.tool.Digest(in); first == again {
+			t.Errorf("%.20s…: an approval of it is good for another call", value)
+		}
+	}
+	g, err := openGround(m.ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	for range mostSteps {
+		g.resolve("a")
+	}
+	if g.lost() {
+		t.Error("what may be looked at is refused")
+	}
+	if g.resolve("a"); !g.lost() {
+		t.Error("more is looked at than may be")
+	}
+}
+
+// Whatever is written into a workspace, git takes only a folder for a repository that is named as one.
+func TestGitIsToldWhatARepositoryIs(t *testing.T) {
+	tool, err := New([]Preset{{Name: "env", Run: []string{"env"}, Effect: agent.Read}}, Place{Dir: func(agent.PersonID) (string, error) { return t.TempDir(), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := tool.Run(t.Context(), agent.Invocation{Arguments: json.RawMessage(`{"name":"env"}`)})
+	if err != nil || !strings.Contains(result.Text, "GIT_CONFIG_KEY_0=safe.bareRepository\n") || !strings.Contains(result.Text, "GIT_CONFIG_VALUE_0=explicit") {
+		t.Errorf("%v, %s", err, result.Text)
 	}
 }

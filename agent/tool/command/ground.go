@@ -24,8 +24,9 @@ const (
 )
 
 const (
-	maxLinks = 40 // that are followed on one path, as systems do
-	maxPath  = 4096
+	maxLinks  = 40 // that are followed on one path, as systems do
+	maxPath   = 4096
+	mostSteps = 20_000 // parts of paths that are looked at in one look at a call
 )
 
 // ground is the folder that a program runs in: where paths begin that its arguments name, and what lies at them. A program follows
@@ -37,6 +38,7 @@ type ground struct {
 	spelt   map[string]spelling // by text, what programs may make of it
 	entries int                 // left of the bounds
 	matched int                 // names that may still be looked at for what matches
+	steps   int                 // parts of paths of which it may still be asked whether they are links; below zero there were more
 	content int64
 	large   string // a folder in which more lies than the bounds allow; "" for none
 }
@@ -56,13 +58,13 @@ func openGround(dir string) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ground{dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{}, entries: maxEntries, matched: mostMatched, content: maxContent}, nil
+	return &ground{dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{}, entries: maxEntries, matched: mostMatched, steps: mostSteps, content: maxContent}, nil
 }
 
 func (g *ground) close() { g.root.Close() }
 
 // resolve is where a path leads, through all links, whether something is there or not. Where there are too many links the path is
-// where it got to.
+// where it got to, and where too much was looked at already it means nothing: see lost.
 func (g *ground) resolve(path string) string {
 	at, links := g.dir, 0
 	if filepath.IsAbs(path) {
@@ -82,6 +84,9 @@ func (g *ground) resolve(path string) string {
 			at = g.dir
 			continue
 		}
+		if g.steps--; g.steps < 0 {
+			return at
+		}
 		target, err := os.Readlink(next)
 		if err != nil || links == maxLinks {
 			at = next
@@ -95,6 +100,9 @@ func (g *ground) resolve(path string) string {
 	}
 	return at
 }
+
+// lost reports whether more was looked at than may be, so that nobody can tell where what was asked for leads.
+func (g *ground) lost() bool { return g.steps < 0 }
 
 // within is a path below a folder as it is there, "." for the folder itself; both are without links.
 func within(folder, path string) (rel string, ok bool) {
@@ -110,7 +118,7 @@ func (g *ground) named(text string) (names []string) {
 			names = append(names, name)
 		}
 	}
-	if !spelt.all {
+	if !spelt.all || g.lost() {
 		names = append(names, ".") // it may be anything
 	}
 	return names
@@ -145,7 +153,7 @@ func (g *ground) print(text string) string {
 			found = append(found, path+" "+print)
 		}
 	}
-	if !spelt.all {
+	if !spelt.all || g.lost() {
 		g.large, found = text, append(found, unknown())
 	}
 	if found == nil {

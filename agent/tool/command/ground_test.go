@@ -31,11 +31,16 @@ func newManor(t *testing.T, presets ...Preset) manor {
 	m.write(t, filepath.Join(data, "nudge.db"), "all")
 	m.write(t, filepath.Join(m.bob, "notes.md"), "of Bob")
 	m.write(t, filepath.Join(m.ann, "notes.md"), "of Ann")
-	m.tool, err = New(presets, func(agent.PersonID) (string, error) { return m.ann, nil }, nil, data, filepath.Join(data, "workspace"))
+	m.tool, err = New(presets, m.place())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// place is Ann's.
+func (m manor) place() Place {
+	return Place{Dir: func(agent.PersonID) (string, error) { return m.ann, nil }, Closed: []string{m.data, filepath.Join(m.data, "workspace")}}
 }
 
 func (manor) write(t interface{ Fatal(...any) }, path, content string) {
@@ -243,7 +248,7 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := checks.In(m.ann, m.data, filepath.Join(m.data, "workspace"))
+	check := checks.In(m.place(), "terminal:ann")
 	closed := []string{"../p-bob/notes.md", "../../nudge.db", "../..", "..", m.data, m.bob + "/notes.md", "bob", "bob/notes.md", "n", "db", "new", "../p-bob/new.md", "../p-new/x", "sub/../../p-bob", "none/../../p-bob", "/proc/self/cwd/../p-bob", "../p-ann/../p-bob/notes.md"}
 	bobs := m.bob + "/notes.md"
 	closed = append(closed, // as a shell, curl or another program reads it

@@ -49,7 +49,7 @@ func TestWhatMayBeLeftOpen(t *testing.T) {
 			"channel": {Pattern: `[a-z]+`, Default: text("beta")},
 		},
 	}
-	tool, err := New([]Preset{preset}, func(p agent.PersonID) (string, error) { return map[agent.PersonID]string{"terminal:ann": dir}[p], nil }, nil)
+	tool, err := New([]Preset{preset}, Place{Dir: func(p agent.PersonID) (string, error) { return map[agent.PersonID]string{"terminal:ann": dir}[p], nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAnotherDefinitionIsAnotherCommand(t *testing.T) {
 		}}
 	}
 	frame := func(p Preset) string {
-		tool, err := New([]Preset{p}, func(agent.PersonID) (string, error) { return dir, nil }, nil)
+		tool, err := New([]Preset{p}, Place{Dir: func(agent.PersonID) (string, error) { return dir, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -395,7 +395,7 @@ type quay struct {
 
 // fit gives the agent the presets of now.
 func (q *quay) fit() {
-	tool, err := New(q.presets, func(agent.PersonID) (string, error) { return q.dir, nil }, nil)
+	tool, err := New(q.presets, Place{Dir: func(agent.PersonID) (string, error) { return q.dir, nil }})
 	if err != nil {
 		q.r.Fatal(err)
 	}

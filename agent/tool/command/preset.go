@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -238,6 +239,23 @@ func (p Preset) Wide() (names []string) {
 	return names
 }
 
+// plain are programs that do nothing that a file tells them: what they read is only shown, counted or compared.
+var plain = []string{
+	"basename", "cal", "cat", "cksum", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "expr", "false", "fold", "free", "grep", "head", "hostname",
+	"id", "jq", "join", "ls", "md5sum", "nl", "nproc", "od", "paste", "printf", "ps", "pwd", "readlink", "realpath", "seq", "sha256sum", "shasum", "sleep", "sort", "stat", "strings",
+	"tac", "tail", "test", "tr", "tree", "true", "uname", "uniq", "uptime", "wc", "who", "whoami",
+}
+
+// Obeys reports whether the preset's program may do what files of the folder tell it in which it runs, as make, git and npm do, and
+// reach what the account can. A program in a box reaches nothing, and of some it is known that they do not.
+func (p Preset) Obeys() bool {
+	if p.Box || len(p.Run) == 0 {
+		return false
+	}
+	folder, name := path.Split(p.Run[0])
+	return !slices.Contains([]string{"", "/bin/", "/usr/bin/"}, folder) || !slices.Contains(plain, name)
+}
+
 // texts are those in a part of a call's argv that may each name something, the part itself first.
 func (p prepared) texts(i int, part string, values map[string]string) (texts []string) {
 	seen := map[string]bool{}
@@ -253,9 +271,10 @@ func (p prepared) texts(i int, part string, values map[string]string) (texts []s
 	return texts
 }
 
-// stays says in one sentence that a call leads into one of some folders, from the one in which the program runs. What of them lies
-// in that one, or below the folder that the operator wrote in front of a value, is no fault. Of what the operator wrote alone only
-// what lies in the folder counts, since others may have put links there.
+// stays says in one sentence that a call leads to some closed folders and files, from the one in which the program runs. What of them
+// lies in that one, or below the folder that the operator wrote in front of a value, is no fault. Of what the operator wrote alone
+// only what lies in the folder counts, since others may have put links there. A value for which the operator has no pattern leads
+// nowhere else either.
 func (p prepared) stays(argv []string, values map[string]string, dir string, closed []string) error {
 	if p.Box || len(closed) == 0 {
 		return nil
@@ -267,21 +286,49 @@ func (p prepared) stays(argv []string, values map[string]string, dir string, clo
 	defer ground.close()
 	for i, part := range p.Run {
 		own, texts := []string{ground.dir}, p.texts(i, argv[i], values)
-		at := placeholder.FindStringIndex(part)
-		if at == nil {
+		if at := placeholder.FindStringIndex(part); at == nil {
 			texts = slices.DeleteFunc(texts, func(text string) bool { _, local := ground.plain(text); return !local })
 		} else if slash := strings.LastIndex(part[:at[0]], "/"); slash >= 0 {
 			front := part[:slash+1]
 			own = append(own, ground.resolve(front[strings.LastIndexAny(front, betweenPaths)+1:]))
 		}
-		walls := ground.wall(own, closed)
-		for _, text := range texts {
-			if err := walls.hold(text); err != nil {
-				return fmt.Errorf("the command %q cannot run: %w", p.Name, err)
-			}
+		walls, strict := ground.wall(own, closed), ground.wall(own, closed)
+		strict.strict = true
+		err := walls.holdAll(texts)
+		if err == nil {
+			err = strict.holdAll(p.bound(part, values))
+		}
+		if err != nil {
+			return fmt.Errorf("the command %q cannot run: %w", p.Name, err)
 		}
 	}
 	return nil
+}
+
+// bound are the texts of a part of run that may name nothing outside the folder: those of values that were given for parameters for
+// which the operator has neither a pattern nor choices.
+func (p prepared) bound(part string, values map[string]string) (texts []string) {
+	front := ""
+	for n, at := range placeholder.FindAllStringIndex(part, -1) {
+		if n == 0 {
+			front = part[:at[0]]
+			front = front[strings.LastIndexAny(front, betweenPaths)+1:]
+		}
+		name := strings.Trim(part[at[0]:at[1]], "{}")
+		value, given := values[name]
+		if parameter := p.Parameters[name]; !given || parameter.Pattern != "" || parameter.Choices != nil {
+			continue
+		}
+		value = ofWeb.ReplaceAllString(value, "")
+		for _, text := range []string{value, front + value} {
+			if n > 0 && text != value {
+				continue // what stands in front is another value's
+			}
+			found, _ := pieces(text)
+			texts = append(texts, found...)
+		}
+	}
+	return texts
 }
 
 // inside are the texts within a filled part of run that may name something though the part as a whole does not: from each value

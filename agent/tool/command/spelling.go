@@ -49,6 +49,7 @@ func (g *ground) spellings(text string) spelling {
 var (
 	escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 	choice = regexp.MustCompile(`\{([^{}]*)\}`)
+	stars  = regexp.MustCompile(`\*{2,}`)
 	quotes = strings.NewReplacer(`\`, "", `"`, "", `'`, "")
 )
 
@@ -132,7 +133,7 @@ func (m *matching) match(folder string, names []string) {
 		m.add(folder)
 		return
 	}
-	pattern := anyOf(names[0])
+	pattern := anyOf(stars.ReplaceAllString(names[0], "*"))
 	for _, name := range m.names(folder, names[0]) {
 		if !m.all {
 			return

@@ -26,27 +26,37 @@ const toolName = "run_command"
 // slack is how much later the agent's own time-out comes, so that a command's time-out is reported with its output.
 const slack = 5 * time.Second
 
-// runner is the presets, and where their programs run.
-type runner struct {
-	presets map[string]prepared
-	dir     func(agent.PersonID) (string, error)
-	copied  func(in agent.Invocation, names []string) func(memory.Tx) error
-	closed  []string
+// Place is where programs run, and whom its files are of.
+type Place struct {
+	// Dir gives the folder in which programs run for a turn's person.
+	Dir func(agent.PersonID) (string, error)
+	// Outside, if set, reports whether text of strangers lies in that folder. A program may come upon it, and do what it says.
+	Outside func(agent.PersonID) bool
+	// Copied, if set, is asked before a program runs that may change something. What it gives, unless that is nil, is called once the
+	// program has run, with the paths that its arguments name, as far as they lie in that folder, and gives what is to be kept of
+	// that with the result, or nil.
+	Copied func(in agent.Invocation) func(names []string) func(memory.Tx) error
+	// Hold, if set, waits until a program may look into that folder, or may change it alone, and gives what ends that. Without it
+	// nothing keeps others from changing what a call was checked for before its program reads it.
+	Hold func(ctx context.Context, person agent.PersonID, alone bool) (leave func(), err error)
+	// Closed are folders and files, such as Nudge's data, to which no call leads, but for what of them is the person's own: such a
+	// call is refused, unless its program runs in a box.
+	Closed []string
 }
 
-// New makes the tool run_command for the presets. A program runs in the folder that dir gives for the turn's
-// person. A preset that cannot be right is an error that names it, and so are two of one name, and none at all.
-//
-// copied, if not nil, is asked when a program has run that may change something: it is given the paths that its arguments name,
-// as far as they lie in that folder, and gives what is to be kept of that with the result, or nil.
-//
-// closed are folders, such as that of Nudge's data, into which no value leads that a call gives, but for what of them is the
-// person's own: such a call is refused, unless its program runs in a box.
-func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func(in agent.Invocation, names []string) func(memory.Tx) error, closed ...string) (agent.Tool, error) {
+// runner is the presets, and where their programs run.
+type runner struct {
+	Place
+	presets map[string]prepared
+}
+
+// New makes the tool run_command for the presets. A preset that cannot be right is an error that names it, and so are two of one
+// name, and none at all.
+func New(presets []Preset, at Place) (agent.Tool, error) {
 	if len(presets) == 0 {
 		return agent.Tool{}, errors.New("make the tool run_command: there are no commands")
 	}
-	r := runner{presets: map[string]prepared{}, dir: dir, copied: copied, closed: closed}
+	r := runner{at, map[string]prepared{}}
 	var longest time.Duration
 	for _, preset := range presets {
 		p, err := prepare(preset)
@@ -69,7 +79,7 @@ func New(presets []Preset, dir func(agent.PersonID) (string, error), copied func
 			Description: r.description(),
 			Schema:      schema,
 			Effect:      agent.Effectful,
-			Labels:      agent.Labels{Private: true, Outside: true, WayOut: r.changes()},
+			Labels:      agent.Labels{Private: true, Outside: true, WayOut: r.sends()},
 			Policy:      agent.PolicyAsk,
 			Timeout:     longest + slack,
 		},
@@ -176,7 +186,7 @@ func (r runner) judge(in agent.Invocation) (agent.Policy, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	if dir, err := r.dir(in.Person.ID); err == nil { // without one it does not run
+	if dir, err := r.Dir(in.Person.ID); err == nil { // without one it does not run
 		if err := r.stays(in, p, argv, dir); err != nil {
 			return "", "", err
 		}
@@ -190,7 +200,7 @@ func (r runner) stays(in agent.Invocation, p prepared, argv []string, dir string
 	if err := in.Decode(&values); err != nil {
 		return err
 	}
-	return p.stays(argv, values, dir, r.closed)
+	return p.stays(argv, values, dir, r.Closed)
 }
 
 // effect is the strictest for a call that will be refused.
@@ -202,14 +212,19 @@ func (r runner) effect(in agent.Invocation) agent.Effect {
 	return p.Effect
 }
 
-// changes reports whether a preset does more than read.
-func (r runner) changes() bool {
-	return slices.ContainsFunc(r.names(), func(name string) bool { return r.presets[name].Effect != agent.Read })
+// sends reports whether a preset may send something out.
+func (r runner) sends() bool {
+	return slices.ContainsFunc(r.names(), func(name string) bool { return r.presets[name].Effect != agent.Read || r.presets[name].Obeys() })
 }
 
-// labels of a call: a program can read what is in the workspace, and one that changes something may send it anywhere.
+// labels of a call: a program can read what is in the workspace. One that changes something may send it anywhere, and so may one
+// that only reads, and does what strangers have written there.
 func (r runner) labels(in agent.Invocation) agent.Labels {
-	return agent.Labels{Private: true, WayOut: r.effect(in) != agent.Read}
+	of := agent.Labels{Private: true, WayOut: true, Outside: r.Outside != nil && r.Outside(in.Person.ID)}
+	if p, _, err := r.read(in); err == nil {
+		of.WayOut = p.Effect != agent.Read || of.Outside && p.Obeys()
+	}
+	return of
 }
 
 // digest changes with the preset and with every file of the workspace that its arguments name, so that an approval given
@@ -240,7 +255,7 @@ func (r runner) look(in agent.Invocation, p prepared, argv []string) (seen sight
 	if err := in.Decode(&values); err != nil {
 		return sight{}, err
 	}
-	dir, err := r.dir(in.Person.ID)
+	dir, err := r.Dir(in.Person.ID)
 	if err != nil {
 		return sight{}, err
 	}
@@ -295,20 +310,26 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err != nil {
 		return agent.Result{}, err
 	}
-	dir, err := r.dir(in.Person.ID)
+	dir, err := r.Dir(in.Person.ID)
 	if err != nil {
 		return agent.Result{}, errors.New("the workspace cannot be opened") // the reason has a path in it
 	}
+	leave, err := r.hold(ctx, in, p)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	defer leave()
 	if err := r.stays(in, p, argv, dir); err != nil {
 		return agent.Result{}, err
 	}
 	var names []string
-	if r.copied != nil && p.Effect != agent.Read {
+	var copied func(names []string) func(memory.Tx) error
+	if r.Copied != nil && p.Effect != agent.Read {
 		seen, err := r.look(in, p, argv)
 		if err != nil {
 			return agent.Result{}, errors.New("the workspace cannot be opened")
 		}
-		names = seen.names
+		names, copied = seen.names, r.Copied(in)
 	}
 	if p.Box {
 		if argv, err = boxed(argv, dir); err != nil {
@@ -317,16 +338,35 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	}
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir, Limit: maxOutput})
+	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir, Limit: maxOutput, Env: gitEnvironment})
 	if err != nil {
 		return agent.Result{}, notStarted(p, err)
 	}
 	result := agent.Result{Text: report(p, outcome, ctx.Err() != nil), Failed: outcome.Exit != 0}
-	if r.copied != nil && p.Effect != agent.Read {
-		result.Commit = r.copied(in, names)
+	if copied != nil {
+		result.Commit = copied(names)
 	}
 	return result, nil
 }
+
+// hold waits until nothing else changes what a call was checked for, and checks that it is still the one that may run.
+func (r runner) hold(ctx context.Context, in agent.Invocation, p prepared) (leave func(), err error) {
+	leave = func() {}
+	if r.Hold != nil {
+		if leave, err = r.Hold(ctx, in.Person.ID, p.Effect != agent.Read); err != nil {
+			return nil, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
+		}
+	}
+	if err := in.Stands(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+// gitEnvironment keeps git from taking a folder for a repository that has its parts without being named .git, since any file may be
+// written there: https://git-scm.com/docs/git-config#Documentation/git-config.txt-safebareRepository
+var gitEnvironment = []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.bareRepository", "GIT_CONFIG_VALUE_0=explicit"}
 
 // notStarted says why a program did not start, without the machine's paths.
 func notStarted(p prepared, err error) error {

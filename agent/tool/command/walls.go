@@ -9,19 +9,24 @@ import (
 	"strings"
 )
 
+// system is where programs lie that everybody can read.
+const system = "/usr"
+
 // mostReached is how many files, links and folders are looked at below the folders that one call names.
 const mostReached = 200_000
 
 var (
 	errTrespass = errors.New("a value leads to files that are not in the person's workspace but Nudge's own or another person's")
+	errStray    = errors.New("a value leads out of the workspace, by a link in it")
 	errUnclear  = fmt.Errorf("a value can be read in too many ways, or names folders with more than %d files: it cannot be told that none leads to another person's", mostReached)
 )
 
-// walls stand around folders into which no call may lead: the closed ones, but for what of them lies below some of its own. They
-// are for one look, as their ground is.
+// walls stand around folders into which no call may lead: the closed ones, but for what of them lies below some of its own. Where
+// they are strict, it may lead nowhere but into its own and to the programs of the system. They are for one look, as their ground is.
 type walls struct {
 	ground      *ground
-	own, closed []string        // without links
+	own, closed []string // without links
+	strict      bool
 	reached     map[string]bool // folders that are known to lead nowhere else
 	left        int             // of mostReached
 }
@@ -32,6 +37,16 @@ func (g *ground) wall(own, closed []string) *walls {
 		w.closed = append(w.closed, g.resolve(folder))
 	}
 	return w
+}
+
+// holdAll says why one of some texts may not be given to a program.
+func (w *walls) holdAll(texts []string) error {
+	for _, text := range texts {
+		if err := w.hold(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hold says why a text may not be given to a program: it leads into a closed folder or to one that has such a folder in it, however it
@@ -50,6 +65,7 @@ func (w *walls) hold(text string) error {
 	for _, path := range spelt.paths {
 		real := w.ground.resolve(path)
 		switch {
+		case path == "" && w.strict: // nothing is named
 		case escaped && w.closes(real):
 			return errTrespass
 		case escaped: // what reads addresses does not go through folders, and / stands in many an address as %2F
@@ -65,8 +81,13 @@ func (w *walls) hold(text string) error {
 // reach follows a path without links, then everything below it and every link there, as programs do that go through folders.
 func (w *walls) reach(path string) error {
 	for next := []string{path}; len(next) > 0; next = next[1:] {
-		if w.trespasses(next[0]) {
+		switch {
+		case w.ground.lost():
+			return errUnclear
+		case w.trespasses(next[0]):
 			return errTrespass
+		case w.strict && !w.owns(next[0]) && !isBelow(next[0], []string{system}):
+			return errStray
 		}
 		links, err := w.below(next[0])
 		if err != nil {

@@ -48,7 +48,7 @@ func TestNoFolderLeadsToOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check := checks.In(m.ann, m.data, filepath.Join(m.data, "workspace"))
+			check := checks.In(m.place(), "terminal:ann")
 			for command, given := range map[string]struct {
 				value   string
 				refused bool
@@ -76,6 +76,33 @@ func TestNoLinkOfOthersInTheOperatorsWords(t *testing.T) {
 		}
 		if err := p.stays([]string{"cat", path}, nil, m.ann, []string{m.data}); errors.Is(err, errTrespass) == fine {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A value for which the operator has no pattern stays in the workspace, whatever links lie there, but for the programs of the system.
+func TestAValueWithoutAPatternStays(t *testing.T) {
+	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: map[string]Parameter{"file": {}}},
+		Preset{Name: "free", Run: []string{"cat", "{file}"}, Parameters: anyFile},
+		Preset{Name: "script", Run: []string{"sh", "-c", "cat /etc/hosts -I/opt/x:{file}"}, Parameters: map[string]Parameter{"file": {}}})
+	m.link(t, "/etc/hosts", "hosts")
+	m.link(t, "/etc", "etc")
+	m.link(t, "/etc/hosts", "sub/h")
+	m.link(t, "/usr/bin/env", "bin/env")
+	m.link(t, "../notes.md", "bin/notes")
+	m.link(t, "/nowhere/at/all", "nothing")
+	for value, fine := range map[string]bool{
+		"hosts": false, "etc": false, "etc/hosts": false, "sub": false, "sub/h": false, ".": false, "now hosts": false, "x=hosts": false, "h*": false, "nothing": false,
+		"bin": true, "bin/env": true, "bin/notes": true, "notes.md": true, "new.md": true, "new/new.md": true, "https://x.test/?a=%2F&b": true, "see https://x.test": true,
+		"it costs $5, about ~10 minutes and/or 50%": true, "12:30": true, "ann@x.test": true, "(a|b)": true,
+	} {
+		for _, name := range []string{"show", "script"} {
+			if _, _, err := m.tool.Judge(calling(t, name, value)); (err == nil) != fine || err != nil && !errors.Is(err, errStray) {
+				t.Errorf("%s of %q: %v", name, value, err)
+			}
+		}
+		if _, _, err := m.tool.Judge(calling(t, "free", value)); err != nil {
+			t.Errorf("with a pattern, of %q: %v", value, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"nudge/agent"
@@ -193,33 +194,52 @@ func (c Config) writer(in agent.Invocation, tainted bool) (by agent.PersonID, ke
 	return in.Person.ID, c.Dirs.Shared
 }
 
-// Copied gives what keeps, once a program has run in a person's folder that may write there, whose text may be in the files and
-// folders that its arguments name: that of strangers where such a text was before the model, or is in any file, which the program
-// may have copied. Nil where there is nothing to keep.
-func (c Config) Copied(in agent.Invocation, names []string) func(tx memory.Tx) error {
+// Copied must be asked before a program runs in a person's folder that may write there, and then gives, once it has run, what keeps whose
+// text may be in the files and folders that its arguments name, and in those that have become others meanwhile: that of strangers
+// where such a text was before the model, or is in any file, which the program may have copied. Nil where there is nothing to keep.
+func (c Config) Copied(in agent.Invocation) func(names []string) func(tx memory.Tx) error {
 	by, kept := c.writer(in, in.Tainted || c.Outside(in.Person.ID, ""))
 	if !kept {
 		return nil
 	}
-	root, err := c.Dirs.Root(in.Person.ID)
-	if err != nil {
-		return nil // then nothing has run there
-	}
-	defer root.Close()
-	var paths []string
-	for _, name := range names {
-		if _, err := root.Lstat(name); err == nil {
-			paths = append(paths, c.Dirs.real(in.Person.ID, name))
-		}
-	}
-	return func(tx memory.Tx) error {
-		for _, path := range paths {
-			if err := c.keep(tx, in, path, by); err != nil {
-				return err
+	before := c.snap(in)
+	return func(names []string) func(tx memory.Tx) error {
+		var paths []string
+		for _, name := range append(c.snap(in).since(before), names...) {
+			if path := c.Dirs.real(in.Person.ID, name); c.Dirs.has(in.Person.ID, name) && !slices.Contains(paths, path) {
+				paths = append(paths, path)
 			}
 		}
+		return func(tx memory.Tx) error {
+			for _, path := range paths {
+				if err := c.keep(tx, in, path, by); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// snap notes how everything in the folder of a call's person is; nil where that cannot be told.
+func (c Config) snap(in agent.Invocation) snapshot {
+	root, err := c.Dirs.Root(in.Person.ID)
+	if err != nil {
 		return nil
 	}
+	defer root.Close()
+	return snap(root)
+}
+
+// has reports whether something is there in a person's folder.
+func (d Dirs) has(person agent.PersonID, name string) bool {
+	root, err := d.Root(person)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Lstat(name)
+	return err == nil
 }
 
 // keep notes whose text is at a path.

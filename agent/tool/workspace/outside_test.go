@@ -76,8 +76,8 @@ func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
 	copied := func(tainted bool, names ...string) {
 		t.Helper()
 		in := agent.Invocation{Person: agent.Person{ID: ann}, Tainted: tainted}
-		if keep := (Config{Dirs: d.dirs, Store: store}).Copied(in, names); keep != nil {
-			if err := store.Update(context.Background(), keep); err != nil {
+		if keep := (Config{Dirs: d.dirs, Store: store}).Copied(in); keep != nil {
+			if err := store.Update(context.Background(), keep(names)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -265,10 +265,38 @@ func TestForgottenWritersAreNotNamed(t *testing.T) {
 	}
 }
 
+// What a program leaves in a folder counts, whatever its arguments name: tar names the archive alone.
+func TestWhatAProgramLeaves(t *testing.T) {
+	for _, tainted := range []bool{false, true} {
+		store, err := bolt.Open(filepath.Join(t.TempDir(), "db"), bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		d := newDesk(t)
+		c := Config{Dirs: d.dirs, Store: store}
+		d.put("before.md", "x")
+		after := c.Copied(agent.Invocation{Person: agent.Person{ID: ann}, Tainted: tainted})
+		if (after != nil) != tainted {
+			t.Fatalf("tainted: %v: something is kept: %v", tainted, after != nil)
+		}
+		if after == nil {
+			continue
+		}
+		d.put("sub/unpacked.md", "x")
+		if err := store.Update(context.Background(), after(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if !c.Outside(ann, "sub/unpacked.md") || c.Outside(ann, "before.md") {
+			t.Error("what was unpacked does not count, or what was there before does")
+		}
+	}
+}
+
 func (r *shelf) copied(p agent.PersonID, names ...string) {
 	r.t.Helper()
-	if keep := r.files.Copied(agent.Invocation{Person: agent.Person{ID: p}}, names); keep != nil {
-		if err := r.store.Update(context.Background(), keep); err != nil {
+	if keep := r.files.Copied(agent.Invocation{Person: agent.Person{ID: p}}); keep != nil {
+		if err := r.store.Update(context.Background(), keep(names)); err != nil {
 			r.t.Fatal(err)
 		}
 	}

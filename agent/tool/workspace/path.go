@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
+
+	"nudge/agent"
 )
 
 // tempPrefix begins the names of files that are being written. They are never shown and cannot be named.
@@ -52,6 +55,28 @@ func cleanedFile(name string) (string, error) {
 		return "", fmt.Errorf("the path %q names a folder, not a file", name)
 	}
 	return short, nil
+}
+
+// histories are the folders in which version control keeps what it has and which programs it runs.
+var histories = []string{".git", ".hg", ".svn", ".bzr", ".jj"}
+
+// inHistory reports whether a path leads into such a folder, by whatever letters: for some file systems those are all the same.
+func inHistory(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if slices.ContainsFunc(histories, func(folder string) bool { return strings.EqualFold(part, folder) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// writable says why a call may not write to a path: what is written into the folder of a version control names programs that a harmless
+// command of it runs.
+func (d Dirs) writable(in agent.Invocation, name string) error {
+	if inHistory(name) || inHistory(d.real(in.Person.ID, name)) {
+		return fmt.Errorf("%q is in a folder of version control, into which no file is written by hand", name)
+	}
+	return nil
 }
 
 // said puts an error of the file system into one sentence for the model, without the machine's paths.

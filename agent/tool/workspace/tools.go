@@ -43,7 +43,31 @@ type Config struct {
 	// concurrently. Nil means that it is outside text for everybody else.
 	Trusts func(agent.PersonID) bool
 
+	// Gate keeps others from changing a folder while something is written to it or deleted. Nil means that nobody else does.
+	Gate *Gate
+
 	tallies *tallies // of the tools; see Tools
+}
+
+// Hold waits until a person's folder may be looked into by what runs there, or be changed by it alone; see [Gate.Enter].
+func (c Config) Hold(ctx context.Context, person agent.PersonID, alone bool) (leave func(), err error) {
+	if c.Gate == nil {
+		return func() {}, nil
+	}
+	return c.Gate.Enter(ctx, c.Dirs.folder(person), alone)
+}
+
+// alone waits until a call alone changes its person's folder, and says whether it is still the one that it was.
+func (c Config) alone(ctx context.Context, in agent.Invocation) (leave func(), err error) {
+	leave, err = c.Hold(ctx, in.Person.ID, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Stands(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // Tools makes the tools for the people's folders. The policy of a call depends on what is there when it is judged,
@@ -187,8 +211,16 @@ func (c Config) runWrite(ctx context.Context, in agent.Invocation) (agent.Result
 
 // writeWithin writes a file of a folder that has room for it. Others who write to the folder wait.
 func (c Config) writeWithin(ctx context.Context, in agent.Invocation, root *os.Root, name, content string) (text string, err error) {
+	leave, err := c.alone(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	tally := c.tallies.lock(c.Dirs.folder(in.Person.ID))
 	defer tally.mu.Unlock()
+	if err := c.Dirs.writable(in, name); err != nil {
+		return "", err
+	}
 	change, err := growth(root, name, len(content))
 	if err == nil {
 		err = tally.admit(ctx, root, change, c.tallies.most)
@@ -208,6 +240,9 @@ func (c Config) judgeWrite(in agent.Invocation) (policy agent.Policy, name strin
 	_, err = within(c.Dirs, in, cleanedFile, func(root *os.Root, path string) (string, error) {
 		if policy, name, err = judgeWrite(root, path); name == Overwrite && bytes.Contains(in.Arguments, []byte(secret.Mark)) {
 			err = fmt.Errorf("%q is not replaced: the new content has %s, which would take the place of what was hidden from you", path, secret.Mark)
+		}
+		if err == nil {
+			err = c.Dirs.writable(in, path)
 		}
 		if err == nil {
 			err = c.judgeRoom(in, root, path) // nobody is asked about what cannot be
@@ -286,6 +321,11 @@ func (c Config) deleteFile() agent.Tool {
 
 // removeWithin deletes something of a folder. Others who write to the folder wait.
 func (c Config) removeWithin(ctx context.Context, in agent.Invocation, root *os.Root, name string) (string, error) {
+	leave, err := c.alone(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	tally := c.tallies.lock(c.Dirs.folder(in.Person.ID))
 	defer tally.mu.Unlock()
 	change := shrinkage(root, name)

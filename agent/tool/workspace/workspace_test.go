@@ -395,3 +395,25 @@ func TestFolderNames(t *testing.T) {
 		}
 	})
 }
+
+// What lies in the folder of a version control names programs that a harmless command of it runs.
+func TestNothingIsWrittenIntoVersionControl(t *testing.T) {
+	d := newDesk(t)
+	d.put(".git/HEAD", "ref: refs/heads/main")
+	if err := os.Symlink(".git", filepath.Join(d.path(), "innocent")); err != nil {
+		t.Fatal(err)
+	}
+	for path, fine := range map[string]bool{
+		".git/config": false, "sub/.git": false, "sub/.git/hooks/x": false, ".GIT/config": false, "./.git//config": false, "innocent/config": false,
+		".hg/hgrc": false, "a/.svn/x": false, ".gitignore": true, ".github/x.yml": true, "git/config": true, "x.git/config": true,
+	} {
+		in := d.invocation("write_file", ann, map[string]any{"path": path, "content": "x"})
+		_, _, judged := d.tools["write_file"].Judge(in)
+		_, ran := d.tools["write_file"].Run(t.Context(), in)
+		for _, err := range []error{judged, ran} {
+			if (err == nil) != fine || err != nil && !strings.Contains(err.Error(), "version control") {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+}

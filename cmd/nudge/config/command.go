@@ -73,6 +73,6 @@ func checkParameter(name string, parameter command.Parameter, at *place, f *faul
 }
 
 func accepted(preset command.Preset) bool {
-	_, err := command.New([]command.Preset{preset}, nil, nil)
+	_, err := command.New([]command.Preset{preset}, command.Place{})
 	return err == nil
 }

@@ -30,7 +30,7 @@ var judged = map[string]string{workspace.Overwrite: "write_file"}
 var builtTools = sync.OnceValue(func() map[string]agent.Spec {
 	tools := slices.Concat(workspace.Tools(workspace.Config{}), heartbeat.Tools(heartbeat.Config{}), diary.Tools(diary.Config{}), []agent.Tool{notify.Voice{}.Tool(), script.New(script.Self{})})
 	// A preset must be there for the tool to be; which one doesn't matter for its name.
-	if run, err := command.New([]command.Preset{{Name: "x", Run: []string{"x"}}}, nil, nil); err == nil {
+	if run, err := command.New([]command.Preset{{Name: "x", Run: []string{"x"}}}, command.Place{}); err == nil {
 		tools = append(tools, run)
 	}
 	if page, err := fetch.New(fetch.Config{}); err == nil {

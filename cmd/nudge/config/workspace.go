@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -23,10 +24,8 @@ func (c Config) CheckWorkspace(dataDir string) error {
 	if c.File != "" {
 		w.look("the config", c.File)
 	}
-	for _, ref := range references(reflect.ValueOf(c)) {
-		if isFile(ref) {
-			w.look("the file of a secret", ref)
-		}
+	for _, file := range c.secretFiles() {
+		w.look("the file of a secret", file)
 	}
 	for _, h := range c.Hooks {
 		w.program("a program of a hook", h.Run)
@@ -43,6 +42,18 @@ func (c Config) CheckWorkspace(dataDir string) error {
 		}
 	}
 	return w.fault
+}
+
+// Files are those that only the operator reads: the config, and those that have a secret in them.
+func (c Config) Files() []string {
+	if c.File == "" {
+		return c.secretFiles()
+	}
+	return append(c.secretFiles(), c.File)
+}
+
+func (c Config) secretFiles() []string {
+	return slices.DeleteFunc(references(reflect.ValueOf(c)), func(ref string) bool { return !isFile(ref) })
 }
 
 // shared is a look at what lies in a workspace of everybody's.
