@@ -299,7 +299,11 @@ func (p *progress) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	for _, b := range all {
-		if err := p.take(ctx, b); err != nil {
+		err := p.take(ctx, b)
+		for err != nil && limited(err) && wire.Sleep(ctx, retryAfter(err)) == nil { // many end at once
+			err = p.take(ctx, b)
+		}
+		if err != nil {
 			p.d.log.Warn("cannot take away progress", "error", err)
 		}
 	}

@@ -70,6 +70,19 @@ func TestProgressWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
+// TestProgressIsTakenAwayAtTheEnd of the program too, when Discord wants a moment's patience since many end at once.
+func TestProgressIsTakenAwayAtTheEnd(t *testing.T) {
+	h := listen(t, discordtest.Options{}, brisk).begin()
+	h.progressing("t1", "one")
+	h.await("it is shown", func() bool { return len(h.server.ByBot(discordtest.DM(ann))) == 1 })
+	h.server.Fail("message.delete", discordtest.Fault{RetryAfter: 100 * time.Millisecond}, discordtest.Fault{RetryAfter: 100 * time.Millisecond})
+	h.stop()
+	if said := h.server.ByBot(discordtest.DM(ann)); len(said) > 0 {
+		t.Errorf("there still stands %q", texts(said))
+	}
+	h.again()
+}
+
 // TestQuickTurnsShowNoProgress ends a turn before there was something to wait for.
 func TestQuickTurnsShowNoProgress(t *testing.T) {
 	timing := brisk
