@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,8 +18,12 @@ import (
 
 const (
 	maxBody      = 4 << 20 // bytes of an answer; a longer one is an error
+	maxSelected  = 1 << 20 // of one from which something is selected: it takes a hundred times as much while it is read
 	maxRedirects = 5
 )
+
+// selecting has a place for each answer from which something is being selected, since hundreds of conditions can look at once.
+var selecting = make(chan struct{}, 2)
 
 // web looks at one address. With a status and no path it is true while the answer has that status; otherwise it watches
 // what the path selects, or the whole answer, and an answer of another status than the wanted one says nothing.
@@ -81,63 +86,107 @@ func (w web) bare() string {
 }
 
 func (w web) Check(ctx context.Context, previous string) (schedule.Finding, error) {
-	status, body, public, err := w.ask(ctx)
+	a, err := w.ask(ctx)
 	if err != nil {
 		return schedule.Finding{}, fmt.Errorf("check %s: %w", w.bare(), err)
 	}
-	seen := fmt.Sprintf("%s answered %d", w.bare(), status)
+	seen := fmt.Sprintf("%s answered %d", w.bare(), a.status)
 	if w.part == nil && w.status != 0 {
-		return schedule.Finding{True: status == w.status, Evidence: evidence(seen), Public: public}, nil
+		return schedule.Finding{True: a.status == w.status, Evidence: evidence(seen), Public: a.public}, nil
 	}
-	if w.status == 0 && status/100 != 2 || w.status != 0 && status != w.status {
-		return schedule.Finding{}, fmt.Errorf("check %s: it answered %d", w.bare(), status)
+	if !w.wants(a.status) {
+		return schedule.Finding{}, fmt.Errorf("check %s: it answered %d", w.bare(), a.status)
 	}
-	selected := body
-	if w.part != nil {
-		if selected, err = w.part.from(body); err != nil {
-			return schedule.Finding{}, fmt.Errorf("check %s: %w", w.bare(), err)
-		}
-	}
-	sum := sha256.Sum256(selected)
-	found := schedule.Finding{State: hex.EncodeToString(sum[:16]), Public: public}
+	found := schedule.Finding{State: a.digest, Public: a.public}
 	found.True = previous != "" && found.State != previous
-	found.Evidence = evidence(seen + ": " + string(selected))
+	found.Evidence = evidence(seen + ": " + a.head)
 	return found, nil
 }
 
-// ask gives the status and the whole body, and whether they are known to be of the public internet. That a name of the operator's
-// looks like one of it does not tell: names of a company's own network do too.
-func (w web) ask(ctx context.Context) (status int, body []byte, public bool, err error) {
-	if w.public != nil {
-		status, body, err = w.askBy(ctx, w.public)
-		if err == nil || w.get == nil || ctx.Err() != nil {
-			return status, body, err == nil, err
-		}
-	}
-	status, body, err = w.askBy(ctx, w.get)
-	return status, body, false, err
+// wants reports whether an answer of a status says something of what is watched.
+func (w web) wants(status int) bool {
+	return status == w.status || w.status == 0 && status/100 == 2
 }
 
-func (w web) askBy(ctx context.Context, get http.RoundTripper) (status int, body []byte, err error) {
+// answered is what came of a request.
+type answered struct {
+	status int
+	digest string // of what was selected, or of the whole body
+	head   string // as much of that as is told
+	public bool   // it is known to be of the public internet
+}
+
+// ask asks for the address. That a name of the operator's looks like one of the public internet does not tell that it is: names of a
+// company's own network do too.
+func (w web) ask(ctx context.Context) (a answered, err error) {
+	if w.public != nil {
+		a, err = w.askBy(ctx, w.public)
+		if a.public = err == nil; err == nil || w.get == nil || ctx.Err() != nil {
+			return a, err
+		}
+	}
+	return w.askBy(ctx, w.get)
+}
+
+func (w web) askBy(ctx context.Context, get http.RoundTripper) (a answered, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url.String(), nil)
 	if err != nil {
-		return 0, nil, plainURL(err)
+		return a, plainURL(err)
 	}
 	request.Header.Set("User-Agent", "nudge")
 	client := http.Client{Transport: get, CheckRedirect: w.follow}
 	answer, err := client.Do(request)
 	if err != nil {
-		return 0, nil, plainURL(err)
+		return a, plainURL(err)
 	}
 	defer answer.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(answer.Body, maxBody+1))
+	a.status = answer.StatusCode
+	if w.part == nil || !w.wants(a.status) {
+		a.digest, a.head, err = digested(answer.Body)
+		return a, err
+	}
+	selected, err := w.selected(ctx, answer.Body)
+	if err != nil {
+		return a, err
+	}
+	a.digest, a.head, err = digested(bytes.NewReader(selected))
+	return a, err
+}
+
+// digested reads a body of which no more is kept than is told.
+func digested(body io.Reader) (digest, head string, err error) {
+	sum := sha256.New()
+	body = io.TeeReader(io.LimitReader(body, maxBody+1), sum)
+	start, err := io.ReadAll(io.LimitReader(body, schedule.MaxEvidence))
+	if err != nil {
+		return "", "", fmt.Errorf("read the answer: %w", err)
+	}
+	rest, err := io.Copy(io.Discard, body)
 	switch {
 	case err != nil:
-		return 0, nil, fmt.Errorf("read the answer: %w", err)
-	case len(body) > maxBody:
-		return 0, nil, fmt.Errorf("its answer is longer than %d MiB", maxBody>>20)
+		return "", "", fmt.Errorf("read the answer: %w", err)
+	case int64(len(start))+rest > maxBody:
+		return "", "", fmt.Errorf("its answer is longer than %d MiB", maxBody>>20)
 	}
-	return answer.StatusCode, body, nil
+	return hex.EncodeToString(sum.Sum(nil)[:16]), string(start), nil
+}
+
+// selected is what the path selects of a body.
+func (w web) selected(ctx context.Context, from io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(from, maxSelected+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the answer: %w", err)
+	case len(body) > maxSelected:
+		return nil, fmt.Errorf("its answer is longer than %d MiB, of which nothing is selected", maxSelected>>20)
+	}
+	select {
+	case selecting <- struct{}{}:
+		defer func() { <-selecting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return w.part.from(body)
 }
 
 func (w web) follow(next *http.Request, before []*http.Request) error {

@@ -123,3 +123,29 @@ func TestHTTPRedirects(t *testing.T) {
 		t.Error("a redirect to itself came to an end")
 	}
 }
+
+// However much an answer holds, little of it is kept, and nothing is selected from one that would take too much memory.
+func TestHTTPLongAnswers(t *testing.T) {
+	p := newPage(t)
+	for _, c := range []struct {
+		bytes  int
+		choose string
+		fine   bool
+	}{{4 << 20, "", true}, {4<<20 + 1, "", false}, {1 << 20, "a", true}, {1<<20 + 1, "a", false}} {
+		text := `{"a":"` + strings.Repeat("x", c.bytes-len(`{"a":""}`)) + `"}`
+		p.set(200, text)
+		watched := build(t, schedule.Spec{Kind: "http", URL: p.URL, Select: c.choose}, condition.Env{})
+		found, err := watched.Check(t.Context(), "before")
+		if (err == nil) != c.fine || err != nil && !strings.Contains(err.Error(), "longer than") {
+			t.Errorf("of %d bytes, selecting %q: %v", c.bytes, c.choose, err)
+		}
+		if !c.fine {
+			continue
+		}
+		p.set(200, strings.Replace(text, `x"}`, `y"}`, 1)) // the last that counts
+		again, err := watched.Check(t.Context(), found.State)
+		if err != nil || !found.True || !again.True || len(found.Evidence) > schedule.MaxEvidence {
+			t.Errorf("of %d bytes: %v, %v, with %d bytes of evidence, then %v", c.bytes, err, found.True, len(found.Evidence), again.True)
+		}
+	}
+}
