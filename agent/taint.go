@@ -46,7 +46,7 @@ func caution(tool *Tool, in Invocation) string {
 	labels := labelsOf(tool, in)
 	out := labels.WayOut && !labels.ToPerson
 	if !in.Tainted {
-		if out && labels.Private && labels.Outside && labels.Keeper == "" {
+		if labels.Obeys {
 			return obeying
 		}
 		return ""

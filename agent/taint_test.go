@@ -306,45 +306,31 @@ func TestAPersonIsAskedBeforeAnythingGoesOut(t *testing.T) {
 	}
 }
 
-// One call that comes upon text of strangers by itself, may do what it says, and can read private data and send it out, is asked about
-// before any such text was in view.
-func TestACallThatIsAWholeTriangle(t *testing.T) {
-	whole := agent.Labels{Outside: true, Private: true, WayOut: true}
-	without := func(change func(*agent.Labels)) agent.Labels { l := whole; change(&l); return l }
-	for name, c := range map[string]struct {
-		labels agent.Labels
-		asks   bool
-	}{
-		"all":            {whole, true},
-		"no text":        {without(func(l *agent.Labels) { l.Outside = false }), false},
-		"no data":        {without(func(l *agent.Labels) { l.Private = false }), false},
-		"no way out":     {without(func(l *agent.Labels) { l.WayOut = false }), false},
-		"to its person":  {without(func(l *agent.Labels) { l.ToPerson = true }), false},
-		"a server's own": {without(func(l *agent.Labels) { l.Keeper = "wiki" }), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &deeds{}
-			w, _ := fresh(t, inTurn("build"), labelled("build", "built", agent.Read, c.labels, func(agent.Invocation) { d.do("build") }))
-			w.Config.Approve = map[string]agent.Policy{"build": agent.PolicyNo}
-			w.Restart()
-			w.Say("go")
-			w.Rest()
-			cards := w.Said(agent.Approval)
-			if (len(cards) == 1) != c.asks || (d.count("build") == 0) != c.asks {
-				t.Fatalf("%d cards, and it ran %d times", len(cards), d.count("build"))
-			}
-			if !c.asks {
-				return
-			}
-			if !strings.Contains(cards[0].Why, "may do what it says") || cards[0].Always != nil {
-				t.Errorf("the card says why: %q, and offers a rule until %v", cards[0].Why, cards[0].Always)
-			}
-			w.Decide(cards[0].ID, agent.Approve, "")
-			w.Rest()
-			if d.count("build") != 1 {
-				t.Errorf("approved, it ran %d times", d.count("build"))
-			}
-		})
+// One call that may do what it comes upon in text of strangers is asked about before any such text was in view.
+func TestACallThatObeys(t *testing.T) {
+	for _, obeys := range []bool{false, true} {
+		d := &deeds{}
+		labels := agent.Labels{Outside: true, Private: true, WayOut: true, Obeys: obeys}
+		w, _ := fresh(t, inTurn("build"), labelled("build", "built", agent.Read, labels, func(agent.Invocation) { d.do("build") }))
+		w.Config.Approve = map[string]agent.Policy{"build": agent.PolicyNo}
+		w.Restart()
+		w.Say("go")
+		w.Rest()
+		cards := w.Said(agent.Approval)
+		if (len(cards) == 1) != obeys || (d.count("build") == 0) != obeys {
+			t.Fatalf("obeys: %v: %d cards, and it ran %d times", obeys, len(cards), d.count("build"))
+		}
+		if !obeys {
+			continue
+		}
+		if !strings.Contains(cards[0].Why, "may do what it says") || cards[0].Always != nil {
+			t.Errorf("the card says why: %q, and offers a rule until %v", cards[0].Why, cards[0].Always)
+		}
+		w.Decide(cards[0].ID, agent.Approve, "")
+		w.Rest()
+		if d.count("build") != 1 {
+			t.Errorf("approved, it ran %d times", d.count("build"))
+		}
 	}
 }
 

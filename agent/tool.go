@@ -35,6 +35,9 @@ type Labels struct {
 	ToPerson bool
 	// Lasting says that it changes what outlives the conversation and speaks in later ones: the diary, the schedule.
 	Lasting bool
+	// Obeys says that it may do what text of strangers tells it that it comes upon, with private data and a way out at hand: then a
+	// person is asked, whatever was read before.
+	Obeys bool
 }
 
 // Place says in which turns a tool is offered.

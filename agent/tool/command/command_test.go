@@ -476,7 +476,7 @@ func TestAProgramAmongFilesOfStrangers(t *testing.T) {
 		}
 		for name, out := range map[string]bool{"status": strangers, "free": false, "send": true} {
 			in := agent.Invocation{Person: agent.Person{ID: "terminal:ann"}, Arguments: json.RawMessage(`{"name":"` + name + `"}`)}
-			if got := tool.LabelsOf(in); got.WayOut != out || got.Outside != strangers || !got.Private {
+			if got := tool.LabelsOf(in); got.WayOut != out || got.Outside != strangers || !got.Private || got.Obeys != (name == "status" && strangers) {
 				t.Errorf("strangers: %v: %s is labelled %+v", strangers, name, got)
 			}
 			if _, _, err := checks.In(at, "terminal:ann")(name, nil); name != "send" && (err != nil) != (out && strangers) {

@@ -222,7 +222,8 @@ func (r runner) sends() bool {
 func (r runner) labels(in agent.Invocation) agent.Labels {
 	of := agent.Labels{Private: true, WayOut: true, Outside: r.Outside != nil && r.Outside(in.Person.ID)}
 	if p, _, err := r.read(in); err == nil {
-		of.WayOut = p.Effect != agent.Read || of.Outside && p.Obeys()
+		of.Obeys = of.Outside && p.Obeys()
+		of.WayOut = p.Effect != agent.Read || of.Obeys
 	}
 	return of
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"nudge/agent/tool/queue"
 )
 
 // dialTime is how long one address of a host may take to answer before the next is tried.
@@ -23,6 +25,7 @@ const dialTime = 10 * time.Second
 type fetcher struct {
 	Config
 	client *http.Client
+	places *queue.Places
 }
 
 func newFetcher(c Config) *fetcher {
@@ -34,7 +37,7 @@ func newFetcher(c Config) *fetcher {
 	if c.Dial == nil {
 		c.Dial = dial
 	}
-	f := &fetcher{Config: c}
+	f := &fetcher{Config: c, places: queue.NewPlaces(mostAtOnce, mostOwn)}
 	f.client = &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil, // that of the environment may reach what this must not

@@ -23,6 +23,9 @@ const (
 	maxHeader = 64 << 10 // bytes of an answer's header
 	redirects = 5
 	timeout   = 30 * time.Second // for all of it
+
+	mostAtOnce = 16 // calls, and mostOwn of one person's: an answer of a model can ask for dozens of pages
+	mostOwn    = 4
 )
 
 // Config is what the tool is made of. The zero value reads from the whole public internet.
@@ -88,6 +91,11 @@ func (f *fetcher) run(ctx context.Context, in agent.Invocation) (agent.Result, e
 	if err != nil {
 		return agent.Result{}, err
 	}
+	leave, err := f.places.Enter(ctx, in.Person.ID)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("fetch %s: too many pages are being read already; try again later, a few at a time", to)
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("fetch %s: it took longer than %v", to, timeout))
 	defer cancel()
 	page, err := f.get(ctx, to)

@@ -29,12 +29,12 @@ var apart = make(chan struct{}, 4)
 // markdown gives the title of a page and its main part as Markdown. Where that cannot be found it is the whole page, and
 // where the page cannot be taken apart its plain text.
 func markdown(text string, at target) (title, body string) {
+	apart <- struct{}{}
+	defer func() { <-apart }() // it is soon done, whatever the page is: see burden.go
 	if len(text) > maxArticle {
 		return plain(text)
 	}
-	apart <- struct{}{}
-	title, body, err := article(text, at) // it is soon done, whatever the page is: see burden.go
-	<-apart
+	title, body, err := article(text, at)
 	if err != nil {
 		return plain(text)
 	}

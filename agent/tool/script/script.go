@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"nudge/agent"
+	"nudge/agent/tool/queue"
 	"nudge/schedule/process"
 )
 
@@ -26,8 +27,9 @@ const (
 	allTime   = 8 * time.Second // of its process, which must start and may hang
 	maxResult = 128 << 10       // bytes of JSON
 	maxLog    = 32 << 10        // bytes
-	// mostAtOnce is how many scripts run side by side for all people: one answer of a model can ask for dozens.
+	// mostAtOnce is how many scripts run side by side for all people, and mostOwn for one: an answer of a model can ask for dozens.
 	mostAtOnce = 4
+	mostOwn    = 2
 )
 
 // Self is how the program is started anew to run a script.
@@ -51,7 +53,7 @@ type (
 
 // New makes the tool run_script.
 func New(self Self) agent.Tool {
-	places := make(chan struct{}, mostAtOnce)
+	places := queue.NewPlaces(mostAtOnce, mostOwn)
 	return agent.Tool{
 		Spec: agent.Spec{
 			Name:        "run_script",
@@ -66,12 +68,11 @@ func New(self Self) agent.Tool {
 			if err := in.Decode(&given); err != nil {
 				return agent.Result{}, err
 			}
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-			case <-ctx.Done():
+			leave, err := places.Enter(ctx, in.Person.ID)
+			if err != nil {
 				return agent.Result{}, errors.New("not run: too many scripts run already; try again later, one at a time")
 			}
+			defer leave()
 			return run(ctx, self, given, allTime)
 		},
 	}
