@@ -69,9 +69,16 @@ func TestBoundOfMuch(t *testing.T) {
 	}
 }
 
+// SavedAtMost changes how many bytes of results are kept for one person, for a test.
+func SavedAtMost(t *testing.T, bytes int) {
+	before := mostSaved
+	mostSaved = bytes
+	t.Cleanup(func() { mostSaved = before })
+}
+
 // SaveResult is for the tests that read what was saved with the tool that does.
-func SaveResult(pager, text string) (bounded string, save func(tx memory.Tx, session string) error) {
-	return saveResult(pager, text, false)
+func SaveResult(pager string, of PersonID, text string) (bounded string, save func(tx memory.Tx, session string) error) {
+	return saveResult(pager, of, text, false)
 }
 
 func TestHeadSplitsNothing(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nudge/memory"
@@ -436,7 +437,7 @@ func (c *checking) saved() error {
 	if err != nil {
 		return err
 	}
-	return times.Scan("", func(row string, _ []byte) error {
+	err = times.Scan("", func(row string, _ []byte) error {
 		_, key, _ := strings.Cut(row, "/")
 		if key == "" {
 			c.problem("the order of saved results has a row %q that names none; restore a backup", row)
@@ -445,6 +446,41 @@ func (c *checking) saved() error {
 		value, found, err := results.Get(key)
 		if err == nil && (!found || timeRow(key, value) != row) {
 			c.problem("the order of saved results has a row for %s where it should not; removing old results may remove that one too early", key)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.savedOf(results, times)
+}
+
+// savedOf compares what counts as each person's with what is kept.
+func (c *checking) savedOf(results, times memory.Table) error {
+	counts := c.tx.Table(tableSavedOf)
+	err := times.Scan("", func(row string, of []byte) error {
+		if len(of) == 0 {
+			return nil
+		}
+		_, found, err := counts.Get(string(of) + "/" + row)
+		if err == nil && !found {
+			c.problem("the saved result %s is not counted for its person; more may be kept for them than should be", row)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return counts.Scan("", func(row string, size []byte) error {
+		of, at, _ := strings.Cut(row, "/")
+		_, key, _ := strings.Cut(at, "/")
+		owner, found, err := times.Get(at)
+		if err != nil {
+			return err
+		}
+		value, _, err := results.Get(key)
+		if err == nil && (!found || string(owner) != of || strconv.Itoa(len(value)) != string(size)) {
+			c.problem("a saved result is counted for a person under %s, which is none, or of another size; too few may be kept for them", row)
 		}
 		return err
 	})

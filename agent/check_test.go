@@ -104,6 +104,8 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		"saved, not by time":   {put("saved", "s/1", time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")+"text"), "is missing in the order of time"},
 		"saved cut off":        {put("saved", "s/1", "short"), "is cut off"},
 		"saved by time only":   {put("saved by time", "2006/s/1", ""), "has a row for s/1 where it should not"},
+		"saved, not counted":   {put("saved by time", "2006/s/1", "abc"), "is not counted for its person"},
+		"counted, not saved":   {put("saved by person", "abc/2006/s/1", "5"), "is counted for a person under abc/2006/s/1, which is none"},
 		"saved by time alone":  {put("saved by time", "2006", ""), "that names none"},
 	}
 	w, waiting := lived(t)

@@ -259,7 +259,7 @@ func (k *keeper) put(id string, row []byte) error {
 		if !there {
 			return errForgotten
 		}
-		return putSaved(tx, k.session, id, string(row), k.at)
+		return putSaved(tx, "", k.session, id, string(row), k.at)
 	})
 	if err != nil {
 		return k.ag.cannotKeep(k.ctx, k.session, k.file.ID, err)

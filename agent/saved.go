@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,13 +29,17 @@ func SavedOutside(id string) bool { return strings.HasPrefix(id, savedOutside) }
 // MaxSaved is how many bytes of a result are kept.
 const MaxSaved = 1 << 20
 
+// mostSaved is how many bytes of results are kept for one person, in all sessions. Beyond that the oldest go.
+var mostSaved = 64 << 20 // a variable for tests alone
+
 const (
 	savedID = 16 // characters of an id, which are 80 bits
 	// savedTime is how an instant is written, so that texts sort as instants do.
 	savedTime = "2006-01-02T15:04:05.000000000Z"
 
-	tableSaved     = "saved"         // session, id → when it was saved, and the text; those of files are in content.go
-	tableSavedTime = "saved by time" // instant, session, id → nothing
+	tableSaved     = "saved"           // session, id → when it was saved, and the text; those of files are in content.go
+	tableSavedTime = "saved by time"   // instant, session, id → whose turn it was saved in; nothing for what does not count
+	tableSavedOf   = "saved by person" // whose, instant, session, id → how many bytes
 )
 
 // pager is the tool with which the model can page through saved results in a turn; nil when it is not offered one.
@@ -55,12 +61,12 @@ func (b *toolbox) bounded(t *turn, tool, text string, outside bool) (kept string
 		kept, _ = Bound(text, maxResult)
 		return kept, nil
 	}
-	return saveResult(pager.Name, text, outside)
+	return saveResult(pager.Name, t.person.ID, text, outside)
 }
 
-// saveResult is Bound for a result of which save keeps the whole; save is nil when there is nothing to keep: nothing was
+// saveResult is Bound for a result of a person's of which save keeps the whole; save is nil when there is nothing to keep: nothing was
 // left out, or it is binary. save may be called more than once.
-func saveResult(pager, text string, outside bool) (bounded string, save func(tx memory.Tx, session string) error) {
+func saveResult(pager string, of PersonID, text string, outside bool) (bounded string, save func(tx memory.Tx, session string) error) {
 	if bounded, cut := Bound(text, maxResult); !cut || Binary(text) {
 		return bounded, nil
 	}
@@ -78,7 +84,11 @@ func saveResult(pager, text string, outside bool) (bounded string, save func(tx 
 	way := fmt.Sprintf("; %s with path %q and an offset pages through %s", pager, SavedPrefix+id, part)
 	at := now()
 	return headAndTail(clean, maxResult, way), func(tx memory.Tx, session string) error {
-		if err := putSaved(tx, session, id, kept, at); err != nil {
+		err := roomFor(tx, of, len(kept))
+		if err == nil {
+			err = putSaved(tx, of, session, id, kept, at)
+		}
+		if err != nil {
 			return fmt.Errorf("save the result %s of %s: %w", id, session, err)
 		}
 		return nil
@@ -102,7 +112,38 @@ func savedKey(session, id string) string {
 	return hex.EncodeToString(sum[:]) + "/" + id
 }
 
-func putSaved(tx memory.Tx, session, id, text string, at time.Time) error {
+// savedBy names whose a saved result is; a digest, so that nobody's rows begin with another's.
+func savedBy(of PersonID) string {
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:8])
+}
+
+// roomFor removes the oldest results of a person as far as another would not fit.
+func roomFor(tx memory.Tx, of PersonID, size int) error {
+	type row struct {
+		name string
+		size int
+	}
+	var rows []row
+	total := size
+	prefix := savedBy(of) + "/"
+	err := tx.Table(tableSavedOf).Scan(prefix, func(key string, value []byte) error {
+		bytes, err := strconv.Atoi(string(value))
+		rows, total = append(rows, row{key[len(prefix):], bytes}), total+bytes
+		return err
+	})
+	for len(rows) > 0 && total > mostSaved && err == nil {
+		err = removeSaved(tx, rows[0].name)
+		rows, total = rows[1:], total-rows[0].size
+	}
+	if err != nil {
+		return fmt.Errorf("make room among the results of %s: %w", of, err)
+	}
+	return nil
+}
+
+// putSaved keeps a text for a session. It counts as one of a person's, unless that is "".
+func putSaved(tx memory.Tx, of PersonID, session, id, text string, at time.Time) error {
 	key := savedKey(session, id)
 	had, found, err := tx.Table(tableSaved).Get(key)
 	if err != nil {
@@ -117,7 +158,14 @@ func putSaved(tx memory.Tx, session, id, text string, at time.Time) error {
 	if err := tx.Table(tableSaved).Put(key, value); err != nil {
 		return err
 	}
-	return tx.Table(tableSavedTime).Put(timeRow(key, value), nil)
+	row := timeRow(key, value)
+	if of == "" {
+		return tx.Table(tableSavedTime).Put(row, nil)
+	}
+	if err := tx.Table(tableSavedTime).Put(row, []byte(savedBy(of))); err != nil {
+		return err
+	}
+	return tx.Table(tableSavedOf).Put(savedBy(of)+"/"+row, []byte(strconv.Itoa(len(value))))
 }
 
 // timeRow names the row of a saved result in the order of time.
@@ -129,10 +177,16 @@ func timeRow(key string, value []byte) string {
 func removeSaved(tx memory.Tx, rows ...string) error {
 	for _, row := range rows {
 		_, key, _ := strings.Cut(row, "/")
-		if err := tx.Table(tableSaved).Delete(key); err != nil {
+		of, counted, err := tx.Table(tableSavedTime).Get(row)
+		if err != nil {
 			return err
 		}
-		if err := tx.Table(tableSavedTime).Delete(row); err != nil {
+		if counted && len(of) > 0 {
+			if err := tx.Table(tableSavedOf).Delete(string(of) + "/" + row); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(tx.Table(tableSaved).Delete(key), tx.Table(tableSavedTime).Delete(row)); err != nil {
 			return err
 		}
 	}

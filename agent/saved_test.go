@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nudge/agent"
+	"nudge/agent/agenttest"
 	"nudge/agent/tool/workspace"
 	"nudge/memory"
 )
@@ -60,7 +61,7 @@ var way = regexp.MustCompile(`\n\[… (\d+) bytes left out; read_file with path 
 // put saves a long result and returns its id and what the model reads.
 func (a archive) put(t rapid.TB, session, text string) (id, bounded string) {
 	t.Helper()
-	bounded, save := agent.SaveResult("read_file", text)
+	bounded, save := agent.SaveResult("read_file", agenttest.Ann.ID, text)
 	told := way.FindStringSubmatch(bounded)
 	if save == nil || told == nil {
 		t.Fatalf("of %d bytes nothing is saved, or it is not told: %.60q", len(text), bounded)
@@ -89,6 +90,13 @@ func (a archive) rows(t rapid.TB) (n int) {
 		count := func(string, []byte) error { n++; return nil }
 		if err := tx.Table("saved").Scan("", count); err != nil {
 			return err
+		}
+		counted := 0
+		if err := tx.Table("saved by person").Scan("", func(string, []byte) error { counted++; return nil }); err != nil {
+			return err
+		}
+		if counted != n {
+			return fmt.Errorf("%d results are kept, and %d counted for their people", n, counted)
 		}
 		return tx.Table("saved by time").Scan("", count)
 	})
@@ -262,6 +270,52 @@ func TestSavedResultsAreErasedWithTheirSession(t *testing.T) {
 	}
 }
 
+// However many sessions a person begins, no more is kept of their results than a bound, the newest, and others' stay.
+func TestSoMuchIsSavedForOnePerson(t *testing.T) {
+	const most = 5
+	agent.SavedAtMost(t, most*(mostRead+100))
+	synctest.Test(t, func(t *testing.T) {
+		a := newArchive(t)
+		of := func(person agent.PersonID, n int) (session, id string) {
+			session = fmt.Sprint(person, ":", n)
+			bounded, save := agent.SaveResult("read_file", person, fmt.Sprintf("%010d", n)+strings.Repeat("x", mostRead))
+			a.update(t, func(tx memory.Tx) error { return save(tx, session) })
+			time.Sleep(time.Second)
+			return session, way.FindStringSubmatch(bounded)[2]
+		}
+		type result struct{ session, id string }
+		var bobs, anns []result
+		for n := range 3 {
+			session, id := of("api:bob", n)
+			bobs = append(bobs, result{session, id})
+		}
+		for n := range most + 5 {
+			session, id := of("api:ann", n)
+			anns = append(anns, result{session, id})
+		}
+		kept := 0
+		for n, r := range anns {
+			if _, found := a.get(t, r.session, r.id); found {
+				kept++
+			} else if kept > 0 {
+				t.Errorf("result %d is gone, and an older one is kept", n)
+			}
+		}
+		if kept != most {
+			t.Errorf("%d of one person's are kept, want %d", kept, most)
+		}
+		for n, r := range bobs {
+			if _, found := a.get(t, r.session, r.id); !found {
+				t.Errorf("result %d of somebody else is gone", n)
+			}
+		}
+		if n := a.rows(t); n != 2*(most+len(bobs)) {
+			t.Errorf("they take %d rows", n)
+		}
+		consistent(t, a.store)
+	})
+}
+
 func TestAtMostOneMiBIsSaved(t *testing.T) {
 	a := newArchive(t)
 	exact := strings.Repeat("x", mostSaved)
@@ -287,11 +341,11 @@ func TestAtMostOneMiBIsSaved(t *testing.T) {
 
 func TestWhatIsNoTextIsNotSavedAsItIs(t *testing.T) {
 	a := newArchive(t)
-	bounded, save := agent.SaveResult("read_file", strings.Repeat("\x00\xff", 1<<20))
+	bounded, save := agent.SaveResult("read_file", agenttest.Ann.ID, strings.Repeat("\x00\xff", 1<<20))
 	if bounded != "binary, 2097152 bytes" || save != nil {
 		t.Errorf("a binary is %q, saved %v", bounded, save != nil)
 	}
-	if bounded, save := agent.SaveResult("read_file", strings.Repeat("x", mostRead)); len(bounded) != mostRead || save != nil {
+	if bounded, save := agent.SaveResult("read_file", agenttest.Ann.ID, strings.Repeat("x", mostRead)); len(bounded) != mostRead || save != nil {
 		t.Errorf("what fits has %d bytes, saved %v", len(bounded), save != nil)
 	}
 	id, _ := a.put(t, "ann", strings.Repeat("a longer text \xff and text \x00\n", 10_000))
@@ -303,7 +357,7 @@ func TestWhatIsNoTextIsNotSavedAsItIs(t *testing.T) {
 // A result whose transaction fails, or is run twice, leaves nothing or one.
 func TestSavingIsAllOrNothing(t *testing.T) {
 	a := newArchive(t)
-	_, save := agent.SaveResult("read_file", strings.Repeat("x", 100_000))
+	_, save := agent.SaveResult("read_file", agenttest.Ann.ID, strings.Repeat("x", 100_000))
 	failed := fmt.Errorf("no")
 	err := a.store.Update(context.Background(), func(tx memory.Tx) error {
 		if err := save(tx, "ann"); err != nil {

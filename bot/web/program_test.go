@@ -74,7 +74,7 @@ func (p *program) tools() []agent.Tool {
 	deploy := command.Preset{Name: "deploy", Run: []string{"echo", "deployed", "{version}", "to", "{env}"}, Parameters: map[string]command.Parameter{
 		"env": {Choices: []string{"staging", "production"}}, "version": {Pattern: "v[0-9.<]+"},
 	}}
-	run, err := command.New([]command.Preset{wait, disk, deploy}, dirs.Path, nil)
+	run, err := command.New([]command.Preset{wait, disk, deploy}, command.Place{Dir: dirs.Path})
 	if err != nil {
 		p.t.Fatal(err)
 	}
