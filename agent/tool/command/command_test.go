@@ -420,11 +420,11 @@ func TestWhatMayHaveBeenCopiedIsTold(t *testing.T) {
 	tool, err := New([]Preset{
 		{Name: "look", Run: []string{"true", "{what}"}, Parameters: map[string]Parameter{"what": {}}, Effect: agent.Read},
 		{Name: "copy", Run: []string{"true", "--from={what}", "../out", "sub//to.md"}, Parameters: map[string]Parameter{"what": {}}},
-	}, Place{Dir: func(agent.PersonID) (string, error) { return dir, nil }, Copied: func(agent.Invocation) func([]string) func(memory.Tx) error {
+	}, Place{Dir: func(agent.PersonID) (string, error) { return dir, nil }, Copied: func(context.Context, agent.Invocation) (func([]string) func(memory.Tx) error, error) {
 		return func(names []string) func(memory.Tx) error {
 			told = names
 			return func(memory.Tx) error { kept = true; return nil }
-		}
+		}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)

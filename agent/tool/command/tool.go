@@ -32,10 +32,10 @@ type Place struct {
 	Dir func(agent.PersonID) (string, error)
 	// Outside, if set, reports whether text of strangers lies in that folder. A program may come upon it, and do what it says.
 	Outside func(agent.PersonID) bool
-	// Copied, if set, is asked before a program runs that may change something. What it gives, unless that is nil, is called once the
-	// program has run, with the paths that its arguments name, as far as they lie in that folder, and gives what is to be kept of
+	// Copied, if set, is asked before a program runs that may change something. An error keeps that from running, and is for the
+	// model. What it gives, unless that is nil, is called once the program has run, with the paths that its arguments name, as far as they lie in that folder, and gives what is to be kept of
 	// that with the result, or nil.
-	Copied func(in agent.Invocation) func(names []string) func(memory.Tx) error
+	Copied func(ctx context.Context, in agent.Invocation) (after func(names []string) func(memory.Tx) error, err error)
 	// Hold, if set, waits until a program may look into that folder, or may change it alone, and gives what ends that. Without it
 	// nothing keeps others from changing what a call was checked for before its program reads it.
 	Hold func(ctx context.Context, person agent.PersonID, alone bool) (leave func(), err error)
@@ -330,7 +330,10 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 		if err != nil {
 			return agent.Result{}, errors.New("the workspace cannot be opened")
 		}
-		names, copied = seen.names, r.Copied(in)
+		if copied, err = r.Copied(ctx, in); err != nil {
+			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
+		}
+		names = seen.names
 	}
 	if p.Box {
 		if argv, err = boxed(argv, dir); err != nil {

@@ -197,12 +197,25 @@ func (c Config) writer(in agent.Invocation, tainted bool) (by agent.PersonID, ke
 // Copied must be asked before a program runs in a person's folder that may write there, and then gives, once it has run, what keeps whose
 // text may be in the files and folders that its arguments name, and in those that have become others meanwhile: that of strangers
 // where such a text was before the model, or is in any file, which the program may have copied. Nil where there is nothing to keep.
-func (c Config) Copied(in agent.Invocation) func(names []string) func(tx memory.Tx) error {
+//
+// While the program runs all of the folder counts, so that nothing is missed if this program ends first.
+func (c Config) Copied(ctx context.Context, in agent.Invocation) (after func(names []string) func(tx memory.Tx) error, err error) {
 	by, kept := c.writer(in, in.Tainted || c.Outside(in.Person.ID, ""))
 	if !kept {
-		return nil
+		return nil, nil
 	}
 	before := c.snap(in)
+	all := false // counted already
+	err = c.Store.Update(ctx, func(tx memory.Tx) error {
+		w, err := writersAt(tx, c.Dirs.outsideKey(in.Person.ID, "."))
+		if all = len(w) > 0; all || err != nil {
+			return err
+		}
+		return c.keep(tx, in, ".", by)
+	})
+	if err != nil {
+		return nil, errors.New("what it leaves cannot be noted now") // the store's words are not for the model
+	}
 	return func(names []string) func(tx memory.Tx) error {
 		var paths []string
 		for _, name := range append(c.snap(in).since(before), names...) {
@@ -211,6 +224,11 @@ func (c Config) Copied(in agent.Invocation) func(names []string) func(tx memory.
 			}
 		}
 		return func(tx memory.Tx) error {
+			if !all {
+				if err := c.drop(tx, in, "."); err != nil {
+					return err
+				}
+			}
 			for _, path := range paths {
 				if err := c.keep(tx, in, path, by); err != nil {
 					return err
@@ -218,7 +236,7 @@ func (c Config) Copied(in agent.Invocation) func(names []string) func(tx memory.
 			}
 			return nil
 		}
-	}
+	}, nil
 }
 
 // snap notes how everything in the folder of a call's person is; nil where that cannot be told.

@@ -76,7 +76,11 @@ func TestAFileKeepsWhereItsTextIsFrom(t *testing.T) {
 	copied := func(tainted bool, names ...string) {
 		t.Helper()
 		in := agent.Invocation{Person: agent.Person{ID: ann}, Tainted: tainted}
-		if keep := (Config{Dirs: d.dirs, Store: store}).Copied(in); keep != nil {
+		keep, err := (Config{Dirs: d.dirs, Store: store}).Copied(context.Background(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keep != nil {
 			if err := store.Update(context.Background(), keep(names)); err != nil {
 				t.Fatal(err)
 			}
@@ -276,14 +280,17 @@ func TestWhatAProgramLeaves(t *testing.T) {
 		d := newDesk(t)
 		c := Config{Dirs: d.dirs, Store: store}
 		d.put("before.md", "x")
-		after := c.Copied(agent.Invocation{Person: agent.Person{ID: ann}, Tainted: tainted})
-		if (after != nil) != tainted {
+		after, err := c.Copied(context.Background(), agent.Invocation{Person: agent.Person{ID: ann}, Tainted: tainted})
+		if err != nil || (after != nil) != tainted {
 			t.Fatalf("tainted: %v: something is kept: %v", tainted, after != nil)
 		}
 		if after == nil {
 			continue
 		}
 		d.put("sub/unpacked.md", "x")
+		if !c.Outside(ann, "before.md") || !c.Outside(ann, "sub/unpacked.md") {
+			t.Error("while the program runs, something does not count")
+		}
 		if err := store.Update(context.Background(), after(nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +302,11 @@ func TestWhatAProgramLeaves(t *testing.T) {
 
 func (r *shelf) copied(p agent.PersonID, names ...string) {
 	r.t.Helper()
-	if keep := r.files.Copied(agent.Invocation{Person: agent.Person{ID: p}}); keep != nil {
+	keep, err := r.files.Copied(context.Background(), agent.Invocation{Person: agent.Person{ID: p}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if keep != nil {
 		if err := r.store.Update(context.Background(), keep(names)); err != nil {
 			r.t.Fatal(err)
 		}

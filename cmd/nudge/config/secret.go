@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // longestSecret bounds, in bytes, what is read of a secret's file.
@@ -50,6 +52,9 @@ func (c Config) Secrets() []string {
 			secrets = append(secrets, os.Getenv(name))
 		}
 	}
+	for _, address := range addresses(reflect.ValueOf(c)) {
+		secrets = append(secrets, keysIn(address)...)
+	}
 	for _, ref := range references(reflect.ValueOf(c)) {
 		if secret, err := Secret(ref); err == nil {
 			secrets = append(secrets, secret)
@@ -59,22 +64,54 @@ func (c Config) Secrets() []string {
 }
 
 // references are the values of all keys that end in _env, wherever they stand.
-func references(value reflect.Value) (refs []string) {
+func references(value reflect.Value) []string {
+	return valuesOf(value, func(key string) bool { return strings.HasSuffix(key, "_env") })
+}
+
+// addresses are the values of all keys that end in url.
+func addresses(value reflect.Value) []string {
+	return valuesOf(value, func(key string) bool { return strings.HasSuffix(key, "url") })
+}
+
+// valuesOf are the values that are not empty of keys, wherever they stand.
+func valuesOf(value reflect.Value, wanted func(key string) bool) (values []string) {
 	switch value.Kind() {
 	case reflect.Struct:
 		for i := range value.NumField() {
 			inner := value.Field(i)
-			if inner.Kind() == reflect.String && inner.String() != "" && strings.HasSuffix(value.Type().Field(i).Tag.Get("toml"), "_env") {
-				refs = append(refs, inner.String())
+			if inner.Kind() == reflect.String && inner.String() != "" && wanted(value.Type().Field(i).Tag.Get("toml")) {
+				values = append(values, inner.String())
 			}
-			refs = append(refs, references(inner)...)
+			values = append(values, valuesOf(inner, wanted)...)
 		}
 	case reflect.Slice:
 		for i := range value.Len() {
-			refs = append(refs, references(value.Index(i))...)
+			values = append(values, valuesOf(value.Index(i), wanted)...)
 		}
 	}
-	return refs
+	return values
+}
+
+// shortestKey is how long a part of an address is at least that can be a key.
+const shortestKey = 16
+
+// keysIn are the parts of an address that may be keys, as hosted servers have them in the path: long, with letters and digits.
+func keysIn(address string) (keys []string) {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	parts := strings.Split(parsed.Path, "/")
+	for _, values := range parsed.Query() {
+		parts = append(parts, values...)
+	}
+	for _, part := range parts {
+		isDigit, isLetter := func(r rune) bool { return '0' <= r && r <= '9' }, unicode.IsLetter
+		if len(part) >= shortestKey && strings.ContainsFunc(part, isDigit) && strings.ContainsFunc(part, isLetter) {
+			keys = append(keys, part)
+		}
+	}
+	return keys
 }
 
 func envSecret(name string) (string, error) {
