@@ -94,7 +94,7 @@ func (ag *Agent) deciders(k cardEntry) []string {
 }
 
 // entitled reports whether a person may decide about a card under a policy, when asked is whose turn it is. Nobody is somebody
-// else by another account that is linked to theirs.
+// else by another account that is linked to theirs, or was lately.
 func (ag *Agent) entitled(tx memory.Tx, asked PersonID, policy Policy, by PersonID) (bool, error) {
 	switch policy {
 	case PolicyOwner:
@@ -103,9 +103,8 @@ func (ag *Agent) entitled(tx memory.Tx, asked PersonID, policy Policy, by Person
 		if by == "" || by == asked {
 			return false, nil
 		}
-		one, err := schedule.PersonOf(tx, string(asked))
-		other, otherErr := schedule.PersonOf(tx, string(by))
-		return one != other, errors.Join(err, otherErr)
+		same, err := schedule.SamePerson(tx, string(asked), string(by), now())
+		return !same && err == nil, err
 	}
 	return by == asked, nil
 }

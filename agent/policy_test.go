@@ -156,7 +156,7 @@ func TestACallStandsUntilItRuns(t *testing.T) {
 	}
 }
 
-// TestNoSecondPersonIsTheFirst by an account that is linked to theirs, whenever that was done.
+// TestNoSecondPersonIsTheFirst by an account that is linked to theirs, or was, whenever that was done.
 func TestNoSecondPersonIsTheFirst(t *testing.T) {
 	link := func(t *testing.T, w *agenttest.World) {
 		err := w.Config.Store.Update(t.Context(), func(tx memory.Tx) error {
@@ -167,16 +167,31 @@ func TestNoSecondPersonIsTheFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, when := range []string{"never", "before", "after"} {
+	part := func(t *testing.T, w *agenttest.World) {
+		err := w.Config.Store.Update(t.Context(), func(tx memory.Tx) error {
+			_, err := schedule.Unlink(tx, string(bob.ID), time.Now())
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, when := range []string{"never", "before", "after", "before and no longer", "until before"} {
 		d := &deeds{}
 		w, _ := fresh(t, parkedScript, d.tool("deploy", agent.Effectful, agent.PolicySecond))
-		if when == "before" {
+		if strings.Contains(when, "before") {
 			link(t, w)
+		}
+		if when == "until before" {
+			part(t, w)
 		}
 		w.Say("go")
 		card := agenttest.Only(w.Rest(), agent.Approval)[0]
-		if when == "after" {
+		switch when {
+		case "after":
 			link(t, w)
+		case "before and no longer":
+			part(t, w)
 		}
 		decideAs(t, w, bob, card.ID, agent.Approve)
 		if runs := when == "never"; (d.count("deploy") == 1) != runs {

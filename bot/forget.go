@@ -204,7 +204,7 @@ func (o Oblivion) schedule(tx memory.Tx, r *removal) (err error) {
 	if r.heartbeats, r.config, err = schedule.ForgetHeartbeats(tx, accounts...); err != nil {
 		return err
 	}
-	_, err = schedule.ForgetAccounts(tx, o.Person)
+	_, err = schedule.ForgetAccounts(tx, o.Person, o.At)
 	return err
 }
 

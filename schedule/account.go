@@ -3,6 +3,8 @@ package schedule
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,6 +58,92 @@ func PersonOf(tx memory.Tx, account string) (string, error) {
 type Account struct {
 	ID    string
 	Since time.Time // when it was linked; zero for one that is linked with no other
+}
+
+// tableParted keeps from whom an account was parted, by a digest of the account, since it outlasts that they are forgotten.
+const tableParted memory.Rows[partedRow] = "parted"
+
+type partedRow struct {
+	From []parting `json:"from"` // the oldest first
+}
+
+// parting is that an account was a person's until an instant.
+type parting struct {
+	Person string    `json:"person"`
+	At     time.Time `json:"at"`
+}
+
+// partedFor is how long an account still counts as that of whom it was parted from: longer than anything waits for somebody else than
+// they, who could part an account and be somebody else with it.
+const partedFor = 30 * 24 * time.Hour
+
+// mostPartings is how many are kept of an account. With so many it may have been anybody's.
+const mostPartings = 200
+
+// part notes that an account is no longer a person's.
+func part(tx memory.Tx, account, person string, now time.Time) error {
+	var old []string
+	err := tableParted.Scan(tx, "", func(key string, row partedRow) error {
+		if len(row.recent(now)) == 0 {
+			old = append(old, key)
+		}
+		return nil
+	})
+	for _, key := range old {
+		err = errors.Join(err, tableParted.Delete(tx, key))
+	}
+	if err != nil {
+		return err
+	}
+	row, _, err := tableParted.Get(tx, partedKey(account))
+	if err != nil {
+		return err
+	}
+	row.From = append(row.recent(now), parting{person, now.UTC()})
+	row.From = row.From[max(0, len(row.From)-mostPartings):]
+	return tableParted.Put(tx, partedKey(account), row)
+}
+
+func partedKey(account string) string {
+	sum := sha256.Sum256([]byte(account))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (r partedRow) recent(now time.Time) []parting {
+	return slices.DeleteFunc(slices.Clone(r.From), func(p parting) bool { return now.Sub(p.At) > partedFor })
+}
+
+// SamePerson reports whether two accounts are one person's, or were within the last 30 days.
+func SamePerson(tx memory.Tx, one, other string, now time.Time) (bool, error) {
+	ones, err := peopleOf(tx, one, now)
+	if err != nil {
+		return false, err
+	}
+	others, err := peopleOf(tx, other, now)
+	if len(ones) > mostPartings || len(others) > mostPartings {
+		return true, err
+	}
+	return slices.ContainsFunc(ones, func(person string) bool { return slices.Contains(others, person) }), err
+}
+
+// peopleOf are those whose an account is, or was lately.
+func peopleOf(tx memory.Tx, account string, now time.Time) (people []string, err error) {
+	row, _, err := tableParted.Get(tx, partedKey(account))
+	if err != nil {
+		return nil, fmt.Errorf("look whose account %s was: %w", account, err)
+	}
+	of := []string{account}
+	for _, p := range row.recent(now) {
+		of = append(of, p.Person)
+	}
+	for _, id := range of {
+		person, err := PersonOf(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		people = append(people, person)
+	}
+	return people, nil
 }
 
 // Accounts gives all accounts of the person whose one is given, in the order in which they were linked. It reads all rows of
@@ -200,15 +288,16 @@ func unlink(tx memory.Tx, account string, now time.Time) (was string, err error)
 	if err != nil {
 		return "", err
 	}
-	if err := tableAccounts.Delete(tx, account); err != nil {
+	if err := errors.Join(tableAccounts.Delete(tx, account), part(tx, account, was, now)); err != nil {
 		return "", err
 	}
 	attention.Withheld, attention.More = nil, 0 // told once, and to those who stay
 	return was, attention.save(tx, account, now)
 }
 
-// ForgetAccounts removes what is known of which accounts are a person's, so that each stands for itself.
-func ForgetAccounts(tx memory.Tx, person string) (removed int, err error) {
+// ForgetAccounts removes what is known of which accounts are a person's, so that each stands for itself. That they were one
+// person's is known for a while of digests of them; see [SamePerson].
+func ForgetAccounts(tx memory.Tx, person string, now time.Time) (removed int, err error) {
 	var ids []string
 	err = scanAccounts(tx, func(id string, row accountRow) {
 		if row.Person == person {
@@ -217,7 +306,7 @@ func ForgetAccounts(tx memory.Tx, person string) (removed int, err error) {
 	})
 	for _, id := range ids {
 		if err == nil {
-			err = tableAccounts.Delete(tx, id)
+			err = errors.Join(tableAccounts.Delete(tx, id), part(tx, id, person, now))
 		}
 	}
 	return len(ids), err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestUnlinkingSeparatesWhatComesAfter(t *testing.T) {
 		if _, err := Unlink(tx, "slack:T9:U9", now); !errors.Is(err, ErrUnlinked) {
 			t.Errorf("a stranger was unlinked: %v", err)
 		}
-		removed, err := ForgetAccounts(tx, second.Person)
+		removed, err := ForgetAccounts(tx, second.Person, now)
 		if got := personOf(t, tx, discordAnn); err != nil || got != discordAnn || removed == 0 {
 			t.Errorf("after ForgetAccounts: %s, %d removed, %v", got, removed, err)
 		}
@@ -129,6 +130,62 @@ func TestAPersonHasOnlySoManyAccounts(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Whoever parts an account is nobody else with it for a while, however it was parted.
+func TestWhoWasOnePerson(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	same := func(tx memory.Tx, one, other string, at time.Time, want bool) {
+		t.Helper()
+		for range 2 {
+			got, err := SamePerson(tx, one, other, at)
+			if err != nil || got != want {
+				t.Errorf("%s and %s are one person: %v, %v", one, other, got, err)
+			}
+			one, other = other, one
+		}
+	}
+	for _, forget := range []bool{false, true} {
+		inTx(t, newLedger(), func(tx memory.Tx) error {
+			same(tx, slackAnn, discordAnn, now, false)
+			joined, err := Link(tx, slackAnn, discordAnn, now)
+			if err != nil {
+				return err
+			}
+			same(tx, slackAnn, discordAnn, now, true)
+			if forget {
+				_, err = ForgetAccounts(tx, joined.Person, now)
+			} else {
+				_, err = Unlink(tx, slackAnn, now)
+			}
+			if err != nil {
+				return err
+			}
+			same(tx, slackAnn, discordAnn, now, true)
+			same(tx, slackAnn, termAnn, now, false)
+			if _, err := Link(tx, termAnn, discordAnn, now); err != nil { // then all three were one's
+				return err
+			}
+			same(tx, slackAnn, termAnn, now, !forget)
+			same(tx, slackAnn, discordAnn, now.Add(partedFor), true)
+			same(tx, slackAnn, discordAnn, now.Add(partedFor+time.Second), false)
+			for range mostPartings {
+				if _, err := Link(tx, slackAnn, "api:x", now); err != nil {
+					return err
+				}
+				if _, err := Unlink(tx, slackAnn, now); err != nil {
+					return err
+				}
+			}
+			same(tx, slackAnn, discordAnn, now, true)
+			return tableParted.Scan(tx, "", func(key string, row partedRow) error {
+				if strings.Contains(key, "ann") || len(row.From) > mostPartings {
+					t.Errorf("under %s are kept %d partings", key, len(row.From))
+				}
+				return nil
+			})
+		})
+	}
 }
 
 // TestLinksAgainstAPlainModel links and unlinks at random and compares with sets of accounts.
