@@ -294,16 +294,18 @@ func TestDecidingInVain(t *testing.T) {
 	s.answered(f, "erase it")
 	id := s.card(f)
 	for text, want := range map[string]string{
-		"/approve nothing":            "There is no card nothing",
-		"/edit":                       "Say which card and its new arguments",
-		"/edit " + id:                 "Say which card and its new arguments",
-		"/edit " + id + " {x: 1}":     "The arguments are not JSON, so nothing was decided",
-		"/edit " + id + ` {"y":1}`:    "nothing was decided",
-		"/answer " + id + " red":      "That is no question",
-		"/answer " + id:               "Say the answer too",
-		"/approve " + id[:len(id)-1]:  "There is no card",
-		"/approve " + id + "\u200b":   "There is no card",
-		"/edit " + id + "x {\"x\":1}": "There is no card",
+		"/approve nothing":                      "There is no card nothing",
+		"/edit":                                 "Say which card and its new arguments",
+		"/edit " + id:                           "Say which card and its new arguments",
+		"/edit " + id + " {x: 1}":               "The arguments are not JSON, so nothing was decided",
+		"/edit " + id + ` {"y":1}`:              "nothing was decided",
+		"/answer " + id + " red":                "That is no question",
+		"/answer " + id:                         "Say the answer too",
+		"/approve " + id[:len(id)-1]:            "There is no card",
+		"/approve " + id + "\u200b":             "There is no card",
+		"/edit " + id + "x {\"x\":1}":           "There is no card",
+		"/approve " + id + " nothing":           `There is no card "nothing"; always is said of one card at a time. Nothing was decided.`,
+		"/approve " + id + " " + id + " always": "There is no card",
 	} {
 		if got := s.answered(f, text); !strings.Contains(got, want) || !strings.HasPrefix(got, "error ") {
 			t.Errorf("%q was answered %q, want %q", text, got, want)

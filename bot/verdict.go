@@ -39,16 +39,25 @@ func verdict(v agent.Verdict) func(*Hub, context.Context, Event, string) (Admiss
 			return h.answer(ctx, e, agent.Fault, fmt.Sprintf("Say the answer too: %s %s your words.", h.word(e.Address, "answer"), id))
 		}
 		d := &agent.Decision{Card: id, Verdict: v, Text: text}
-		if word, names := cutWord(text); v == agent.Approve && strings.EqualFold(word, onceAndAlways) {
+		word, names := cutWord(text)
+		switch isAlways := strings.EqualFold(word, onceAndAlways); {
+		case v == agent.Approve && isAlways:
 			open, ok := opened(names)
 			if !ok {
 				approve := h.word(e.Address, "approve") + " " + id
 				return h.answer(ctx, e, agent.Fault, fmt.Sprintf("After always comes nothing, or the word any and the names of what to leave open: %s always, or %s always any NAME. Nothing was decided.", approve, approve))
 			}
 			d.Verdict, d.Text, d.Open = agent.Always, "", open
+		case v == agent.Approve && word != "":
+			return h.answer(ctx, e, agent.Fault, notAll(word, h.word(e.Address, "approvals")))
 		}
 		return h.decide(ctx, e, d)
 	}
+}
+
+// notAll is what is answered where not all that an approval names is a card.
+func notAll(word, approvals string) string {
+	return fmt.Sprintf("There is no card %.40q; %s is said of one card at a time. Nothing was decided. %s lists those that wait.", word, onceAndAlways, approvals)
 }
 
 // opened reads what stands behind "always": nothing, or "any" and the names of what is left open, with blanks or commas between.
