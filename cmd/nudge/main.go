@@ -231,7 +231,7 @@ func (a *app) redactor() *secret.Redactor {
 }
 
 // shown is the output for what may hold anything that was said or done.
-func (a *app) shown() io.Writer { return a.redactor().Writer(a.out) }
+func (a *app) shown() io.Writer { return a.redactor().Writer(plainWriter{a.out}) }
 
 func (a *app) log() *slog.Logger {
 	level := slog.LevelWarn
