@@ -68,6 +68,18 @@ func (b Budget) Check() error {
 // bounds reports whether anything is bounded.
 func (b Budget) bounds() bool { return b.Quiet != (Quiet{}) || b.DailyCap > 0 }
 
+// mostMade is how much is said to one person on a date before what people have asked for in conversations says no more: who makes a
+// hundred heartbeats that say something each second keeps nobody's disk.
+const mostMade = 500
+
+// of is what bounds a heartbeat.
+func (b Budget) of(h Heartbeat) Budget {
+	if h.By != "" && (b.DailyCap == 0 || b.DailyCap > mostMade) {
+		b.DailyCap = mostMade
+	}
+	return b
+}
+
 // digestAt is the next time at which a person in a zone is told what was held back.
 func (b Budget) digestAt(now time.Time, zone *time.Location) (next time.Time) {
 	times := slices.Clone(b.Digest.at)

@@ -181,6 +181,30 @@ func TestTheDailyCap(t *testing.T) {
 	})
 }
 
+// TestWhatPeopleMakeIsBounded, also where the config has no cap: whoever makes heartbeats that speak each second hears so much of them on
+// a date and the rest in the digest. What the config has says what it says.
+func TestWhatPeopleMakeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHerald(t, Budget{})
+		hers, everyones := beat("hers", "yes"), beat("everyones", "yes")
+		hers.Cron, everyones.Cron = "@every 1s", "@every 1s"
+		hers.By, hers.For, everyones.For = ann, []string{ann}, []string{bob}
+		hers.Condition, everyones.Condition = Spec{Kind: KindAlways}, Spec{Kind: KindAlways}
+		h.save(hers, everyones)
+		h.start()
+		h.pass(2*mostMade*time.Second + time.Second/2)
+		h.expect("said to her", h.saidTo(ann), mostMade)
+		h.expect("said to bob", h.saidTo(bob), 2*mostMade)
+		h.says("hers", Capped, "has heard as much as the daily cap allows, until Sunday 2 January 2000 at 00:00 UTC")
+		h.stop()
+		for cap, want := range map[int]int{0: mostMade, 3: 3, mostMade + 1: mostMade} {
+			if got := (Budget{DailyCap: cap}).of(hers).DailyCap; got != want {
+				t.Errorf("with a cap of %d it is %d, want %d", cap, got, want)
+			}
+		}
+	})
+}
+
 // TestDigestTimes are on the person's own clocks, and never in their quiet hours.
 func TestDigestTimes(t *testing.T) {
 	for _, row := range []struct{ hours, digest, zone, now, want string }{

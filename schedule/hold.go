@@ -49,7 +49,7 @@ func (c *Clock) allSnoozed(ctx context.Context, t *tick) (all []held, err error)
 
 // free parts people into those who may be woken and those who must not be. Who cannot be reached is neither.
 func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []string, back []held, err error) {
-	zones := c.zonesOf(people)
+	zones := c.zonesOf(people, c.config.Budget.of(t.heartbeat))
 	err = c.config.Store.View(ctx, func(tx memory.Tx) error {
 		free, back = nil, nil
 		reachable, err := withoutGone(tx, people)
@@ -68,7 +68,7 @@ func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []stri
 			at := c.wakeAt(t, person)
 			hold := a.Hold(t.heartbeat.Name, t.at, at)
 			if !hold.Holds() {
-				hold = c.config.Budget.Hold(a, at, zones[person], t.heartbeat.BreakQuiet)
+				hold = c.config.Budget.of(t.heartbeat).Hold(a, at, zones[person], t.heartbeat.BreakQuiet)
 			}
 			if hold.Holds() {
 				back = append(back, held{person, hold, zones[person], a.heard(t.heartbeat.Name)})
@@ -82,11 +82,11 @@ func (c *Clock) free(ctx context.Context, t *tick, people []string) (free []stri
 }
 
 // zonesOf gives the zones of people's own clocks, which only a budget asks for.
-func (c *Clock) zonesOf(people []string) map[string]*time.Location {
+func (c *Clock) zonesOf(people []string, budget Budget) map[string]*time.Location {
 	zones := map[string]*time.Location{}
 	for _, person := range people {
 		zones[person] = time.UTC
-		if c.config.Zone == nil || !c.config.Budget.bounds() {
+		if c.config.Zone == nil || !budget.bounds() {
 			continue
 		}
 		if zone, err := loadZone(c.config.Zone(person)); err == nil {

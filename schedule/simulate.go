@@ -392,7 +392,7 @@ func (l *lane) free(people []string, at time.Time) (free []string, back []held) 
 		a, zone := l.of.attentionOf(person), l.of.zoneOf(person)
 		hold := a.Hold(l.h.Name, at, at)
 		if !hold.Holds() {
-			hold = l.of.Budget.Hold(*a, at, zone, l.h.BreakQuiet)
+			hold = l.of.Budget.of(l.h).Hold(*a, at, zone, l.h.BreakQuiet)
 		}
 		if hold.Holds() {
 			back = append(back, held{person: person, Hold: hold, zone: zone})
