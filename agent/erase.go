@@ -24,7 +24,8 @@ type Erased struct {
 
 // EraseSession removes a session within a transaction, from every place where the agent keeps something of it: journal,
 // inbox, outbox, cards with their time-outs and the rules saved with them, turns, the rows that a start looks at, saved
-// results. What was spent and what is known of its person stay, and the audit keeps who decided what, without a word. A session of which there is nothing is no error.
+// results. What was spent and what is known of its person stay, and the audit keeps who decided what, without a word. A
+// session of which there is nothing is no error.
 //
 // No agent may run on the store; where one does, [Agent.Erase] is the way.
 func EraseSession(tx memory.Tx, session string) (Erased, error) {

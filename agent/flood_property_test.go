@@ -514,7 +514,8 @@ func (p *flood) checkNext(stored agent.Reply) {
 	}
 }
 
-// checkTurns holds that every turn is answered and settled once, and again when it was let go on, and that its totals are what was reported.
+// checkTurns holds that every turn is answered and settled once, and again when it was let go on, and that its totals
+// are what was reported.
 func (p *flood) checkTurns(lines []journalLine) {
 	answered, settled := map[string]int{}, map[string][]agent.Reply{}
 	for _, r := range p.world.Said() {

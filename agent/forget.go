@@ -15,8 +15,8 @@ import (
 	"nudge/schedule"
 )
 
-// Forgetting a person removes the sessions that are theirs, and takes their words out of those that are not (blank.go). What else is kept
-// by person goes too, and in the journals and the audit an opaque id stands for each of theirs.
+// Forgetting a person removes the sessions that are theirs, and takes their words out of those that are not (blank.go).
+// What else is kept by person goes too, and in the journals and the audit an opaque id stands for each of theirs.
 
 // Forgotten is what was removed of a person.
 type Forgotten struct {

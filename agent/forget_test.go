@@ -157,8 +157,9 @@ func TestForgettingTakesWordsOutOfSharedSessions(t *testing.T) {
 	}
 }
 
-// What was read of a person in a thread, and all that the model made of it, goes with them: results, what was remembered, what it said
-// and wrote to them, plans, summaries, checkpoints, saved results, what was said of it to others, and what lies in the outbox.
+// What was read of a person in a thread, and all that the model made of it, goes with them: results, what was
+// remembered, what it said and wrote to them, plans, summaries, checkpoints, saved results, what was said of it to
+// others, and what lies in the outbox.
 func TestForgettingTakesWhatWasReadOfThem(t *testing.T) {
 	const inFile, inNote, inWords, inCall, inPlan = "a diagnosis in a file", "a diagnosis in a note", "in other words she is ill", "an argument about illness", "a step towards health"
 	agent.CheckpointAfter(t, 1)

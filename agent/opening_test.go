@@ -258,8 +258,8 @@ func TestOnlyWhatACardOffersIsLeftOpen(t *testing.T) {
 	}
 }
 
-// TestNoBoundIsAgreedToUnread has bounds of which something is hidden where they are shown: they are not offered, not taken, and let
-// nothing run.
+// TestNoBoundIsAgreedToUnread has bounds of which something is hidden where they are shown: they are not offered, not
+// taken, and let nothing run.
 func TestNoBoundIsAgreedToUnread(t *testing.T) {
 	h := newHarbour(&deeds{})
 	w, _ := fresh(t, asked, h.Tool)

@@ -36,8 +36,8 @@ func decideAs(t *testing.T, w *agenttest.World, by agent.Person, card string, ve
 	w.Rest()
 }
 
-// TestACardIsDecidedByTheStricterPolicy: between the card and the click the config has changed. Nobody lets a call run who could not
-// have done so if it were asked now, nor who could not when it was asked; all of them can deny as before.
+// TestACardIsDecidedByTheStricterPolicy: between the card and the click the config has changed. Nobody lets a call run
+// who could not have done so if it were asked now, nor who could not when it was asked; all of them can deny as before.
 func TestACardIsDecidedByTheStricterPolicy(t *testing.T) {
 	owner := agent.Person{ID: "slack:T1:U9", Name: "olga"}
 	people := []agent.Person{agenttest.Ann, bob, owner}

@@ -52,8 +52,8 @@ func (b *toolbox) pager(t *turn) *Tool {
 	return nil
 }
 
-// bounded is what a tool gave, as the model reads it in a turn: without secrets, and not too long. If it was cut and the model can page through it there,
-// save keeps the whole for the session in which it is read; otherwise save is nil.
+// bounded is what a tool gave, as the model reads it in a turn: without secrets, and not too long. If it was cut and
+// the model can page through it there, save keeps the whole for the session in which it is read; otherwise save is nil.
 func (b *toolbox) bounded(t *turn, tool, text string, outside bool) (kept string, save func(tx memory.Tx, session string) error) {
 	text = b.secrets.Text(text)
 	pager := b.pager(t)
@@ -64,8 +64,8 @@ func (b *toolbox) bounded(t *turn, tool, text string, outside bool) (kept string
 	return saveResult(pager.Name, t.person.ID, text, outside)
 }
 
-// saveResult is Bound for a result of a person's of which save keeps the whole; save is nil when there is nothing to keep: nothing was
-// left out, or it is binary. save may be called more than once.
+// saveResult is Bound for a result of a person's of which save keeps the whole; save is nil when there is nothing to
+// keep: nothing was left out, or it is binary. save may be called more than once.
 func saveResult(pager string, of PersonID, text string, outside bool) (bounded string, save func(tx memory.Tx, session string) error) {
 	if bounded, cut := Bound(text, maxResult); !cut || Binary(text) {
 		return bounded, nil

@@ -63,8 +63,8 @@ func caution(tool *Tool, in Invocation) string {
 	return ""
 }
 
-// obeying is why a call is asked about that comes upon text of strangers by itself, when none was before the model: all that it takes
-// to carry private data out is in the one call.
+// obeying is why a call is asked about that comes upon text of strangers by itself, when none was before the model: all
+// that it takes to carry private data out is in the one call.
 const obeying = "I ask because this comes upon text that others may have written, may do what it says, can read private data and can send it out. Look whether it is what you want."
 
 // exposes reports whether a call reads what is its person's own where others read along. What was read once stays before the model,

@@ -166,8 +166,8 @@ func TestDescriptionsThatNobodyHasAgreedTo(t *testing.T) {
 	}
 }
 
-// A turn is tainted exactly when such a tool was offered before a step of the conversation: what the model said then may have been made
-// from what it read, whenever the tool goes or is agreed to, and whatever is restarted.
+// A turn is tainted exactly when such a tool was offered before a step of the conversation: what the model said then
+// may have been made from what it read, whenever the tool goes or is agreed to, and whatever is restarted.
 func TestDescriptionsTaintWhileTheyAreSent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		moves := rapid.SliceOfN(rapid.SampledFrom([]string{"offer", "agree", "withdraw", "talk", "new", "restart"}), 3, 12).Draw(rt, "moves")

@@ -151,9 +151,9 @@ var ErrPermanent = errors.New("it cannot work until that is mended")
 // Origin is that of whatever the call writes down: what it was made from.
 func (in Invocation) Origin() compact.Origin { return in.origin }
 
-// Stands says why the call may not run any more: what it depends on is not what was approved, or it has become a call that a person is
-// asked about. The agent has looked right before it ran the tool. A tool that then waits until nothing else changes what its calls
-// depend on asks once more.
+// Stands says why the call may not run any more: what it depends on is not what was approved, or it has become a call
+// that a person is asked about. The agent has looked right before it ran the tool. A tool that then waits until nothing
+// else changes what its calls depend on asks once more.
 func (in Invocation) Stands() error {
 	if in.stands == nil {
 		return nil

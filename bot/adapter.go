@@ -104,8 +104,8 @@ type Event struct {
 	Click *agent.Decision // a button of a card
 	// Batch says that Click is about all cards of a batch, of which its card is the last.
 	Batch bool
-	// Keeps says of an edit that arguments of which something was hidden stay as they are where it does not have them: its form showed
-	// them empty.
+	// Keeps says of an edit that arguments of which something was hidden stay as they are where it does not have them:
+	// its form showed them empty.
 	Keeps bool
 	// Feedback is a button of a notify card.
 	Feedback *Feedback
@@ -174,8 +174,8 @@ const (
 type Receiver interface {
 	// Receive returns after the event is on disk. After an error it is not, and must not be acknowledged.
 	Receive(ctx context.Context, e Event) (Admission, error)
-	// Card gives a card that still awaits a decision, for a form that is filled in from it. It is as it may be shown: an argument in
-	// which something was hidden [Conceals] it.
+	// Card gives a card that still awaits a decision, for a form that is filled in from it. It is as it may be shown:
+	// an argument in which something was hidden [Conceals] it.
 	Card(ctx context.Context, id string) (card agent.Reply, waiting bool, err error)
 	// Schema is the JSON Schema of a tool's arguments, for a form with a field for each; nil when the tool is not there.
 	Schema(tool string) json.RawMessage

@@ -254,8 +254,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeLeftOpenIsShown has what is said of it on a card, on a settled one and in a list, with nothing hidden in it, and what
-// is kept from a card that cannot be read whole.
+// TestWhatMayBeLeftOpenIsShown has what is said of it on a card, on a settled one and in a list, with nothing hidden in
+// it, and what is kept from a card that cannot be read whole.
 func TestWhatMayBeLeftOpenIsShown(t *testing.T) {
 	until := time.Date(2026, 12, 31, 9, 0, 0, 0, time.Local)
 	open := []agent.Opening{{Name: "env", Within: "of staging, production"}, {Name: "version", Within: "that matches v\u202e[0-9]+"}}

@@ -17,8 +17,8 @@ import (
 // Conceals reports whether something was hidden in an argument of a card. A form shows it as an empty field.
 func Conceals(argument json.RawMessage) bool { return bytes.Contains(argument, []byte(secret.Mark)) }
 
-// Editable is what a form of JSON shows of a card's arguments: those in which nothing was hidden, indented. about says which are not
-// there, for the person; "" when all are.
+// Editable is what a form of JSON shows of a card's arguments: those in which nothing was hidden, indented. about says
+// which are not there, for the person; "" when all are.
 func Editable(arguments json.RawMessage) (shown, about string) {
 	values := map[string]json.RawMessage{}
 	if Conceals(arguments) && json.Unmarshal(arguments, &values) == nil {
@@ -66,8 +66,8 @@ func (h *Hub) whole(ctx context.Context, d *agent.Decision, keeps bool) (*agent.
 	return &filled, nil
 }
 
-// refilled are edited arguments in which those of the card's that do not show all stay what they are, if they came back as they were
-// shown or, where keeps says so, not at all.
+// refilled are edited arguments in which those of the card's that do not show all stay what they are, if they came back
+// as they were shown or, where keeps says so, not at all.
 func refilled(edited, card json.RawMessage, secrets *secret.Redactor, keeps bool) json.RawMessage {
 	var values, was map[string]json.RawMessage
 	if json.Unmarshal(edited, &values) != nil || values == nil || json.Unmarshal(card, &was) != nil {

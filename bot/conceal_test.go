@@ -15,8 +15,8 @@ import (
 
 const hiddenWord = "plover-1172-of-the-config"
 
-// TestWhatIsHiddenStaysWhatItIs edits arguments of which a form shows only what is not hidden. What was not filled in runs as it stood
-// on the card, what was is what was written, and all else is as it came back.
+// TestWhatIsHiddenStaysWhatItIs edits arguments of which a form shows only what is not hidden. What was not filled in
+// runs as it stood on the card, what was is what was written, and all else is as it came back.
 func TestWhatIsHiddenStaysWhatItIs(t *testing.T) {
 	secrets := secret.New(hiddenWord)
 	value := rapid.SampledFrom([]string{`"a"`, `"a <&> ` + hiddenWord + `"`, `["x",{"k":"` + hiddenWord + `"}]`, `{"` + hiddenWord + `":1}`, `""`, "null", "1.50", "12345678901234567890", `"` + secret.Mark + `"`})

@@ -8,17 +8,17 @@
 //
 // Each kind of event goes its way from incoming.go: words, clicks (click.go), quotes (quote.go). Who is not let in is turned away
 // and asked about (stranger.go), and nobody is heard without bounds (pace.go). Chat commands are read in command.go and answered
-// here: those about cards in verdict.go and approvals.go, those about sessions in sessions.go, about heartbeats in heartbeat.go, for
-// owners in owner.go. So is what people say of notify cards (feedback.go), what is remembered of them (diary.go), by which accounts
-// they are one person (link.go) and that they want to be forgotten (forget.go). Cards of the hub's own, for which no turn waits, are
-// requests (request.go). What a card says (card.go) and what a person sees of their own at a glance (overview.go) are made
-// here, so that no platform shows another text than the others.
+// here: those about cards in verdict.go and approvals.go, those about sessions in sessions.go, about heartbeats in
+// heartbeat.go, for owners in owner.go. So is what people say of notify cards (feedback.go), what is remembered of them
+// (diary.go), by which accounts they are one person (link.go) and that they want to be forgotten (forget.go). Cards of
+// the hub's own, for which no turn waits, are requests (request.go). What a card says (card.go) and what a person sees
+// of their own at a glance (overview.go) are made here, so that no platform shows another text than the others.
 //
 // [Lanes], [Recent] and [Ledger] are for adapters: what most of them need to take in what they hear in order, to know it again,
 // and to know what they have said. [Chosen], [ChoiceLabel] and [Title] make the same of choices and of first words everywhere. What
 // an adapter has to know after the next start it gives to the hub (kept.go), which also tells what a command that is being typed
 // may become (complete.go), and keeps the time zones of people whose platform does not tell them (zone.go).
 //
-// Start with [Adapter], then [Hub]. Folders below have the adapters, and what these share of markup (markdown), forms (form) and calls
-// (wire); package bottest has the suite that each of them passes.
+// Start with [Adapter], then [Hub]. Folders below have the adapters, and what these share of markup (markdown), forms
+// (form) and calls (wire); package bottest has the suite that each of them passes.
 package bot

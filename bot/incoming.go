@@ -136,8 +136,8 @@ func (h *Hub) lets(ctx context.Context, id agent.PersonID, standing Standing) (b
 	return false, why
 }
 
-// LetsIn reports whether a person is served, as far as that can be told without a word of theirs: one whom a pattern lets in may have
-// become a guest since. Where it cannot be told, they are not.
+// LetsIn reports whether a person is served, as far as that can be told without a word of theirs: one whom a pattern
+// lets in may have become a guest since. Where it cannot be told, they are not.
 func (h *Hub) LetsIn(id agent.PersonID) bool {
 	if served, _ := h.allowed(id, Member); served {
 		return true

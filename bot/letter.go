@@ -111,8 +111,8 @@ func blankLetters(tx memory.Tx, is func(DeadLetter) bool) (blanked int, err erro
 	return len(letters), err
 }
 
-// forgetLetters is blankLetters for somebody who is forgotten, whose conversations are those for which own holds: nothing tells whom
-// the letters were to, or that there was trouble.
+// forgetLetters is blankLetters for somebody who is forgotten, whose conversations are those for which own holds:
+// nothing tells whom the letters were to, or that there was trouble.
 func forgetLetters(tx memory.Tx, own func(conversation string) bool) (blanked int, err error) {
 	letters := map[string]DeadLetter{}
 	err = tableLetters.Table(tx).Scan("", func(key string, data []byte) error {

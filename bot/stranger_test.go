@@ -293,8 +293,8 @@ func TestTwoBotsAreParted(t *testing.T) {
 	})
 }
 
-// TestAFloodIsNoLoop has Ann say much at once after one answer in a thread, and then answer there like a bot: neither keeps Bob from
-// being heard.
+// TestAFloodIsNoLoop has Ann say much at once after one answer in a thread, and then answer there like a bot: neither
+// keeps Bob from being heard.
 func TestAFloodIsNoLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -73,8 +73,8 @@ type parting struct {
 	At     time.Time `json:"at"`
 }
 
-// partedFor is how long an account still counts as that of whom it was parted from: longer than anything waits for somebody else than
-// they, who could part an account and be somebody else with it.
+// partedFor is how long an account still counts as that of whom it was parted from: longer than anything waits for
+// somebody else than they, who could part an account and be somebody else with it.
 const partedFor = 30 * 24 * time.Hour
 
 // mostPartings is how many are kept of an account. With so many it may have been anybody's.

@@ -9,8 +9,8 @@ import (
 	"nudge/memory"
 )
 
-// TestWhoIsNotLetInAnyMore: what somebody has made in a conversation looks at nothing and wakes nobody while they are not let in, not
-// even because it is asked for; what the config has stays as it is.
+// TestWhoIsNotLetInAnyMore: what somebody has made in a conversation looks at nothing and wakes nobody while they are
+// not let in, not even because it is asked for; what the config has stays as it is.
 func TestWhoIsNotLetInAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const eve = "chat:eve"

@@ -181,8 +181,8 @@ func TestTheDailyCap(t *testing.T) {
 	})
 }
 
-// TestWhatPeopleMakeIsBounded, also where the config has no cap: whoever makes heartbeats that speak each second hears so much of them on
-// a date and the rest in the digest. What the config has says what it says.
+// TestWhatPeopleMakeIsBounded, also where the config has no cap: whoever makes heartbeats that speak each second hears
+// so much of them on a date and the rest in the digest. What the config has says what it says.
 func TestWhatPeopleMakeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHerald(t, Budget{})

@@ -298,8 +298,8 @@ func TestHasMade(t *testing.T) {
 	r.expect("made again", has("terminal:ann"), true)
 }
 
-// TestATakenNameTellsNothing has somebody take the name of another's heartbeat that has ended: what has become of that is not theirs
-// to read, also where a run of it is not over yet.
+// TestATakenNameTellsNothing has somebody take the name of another's heartbeat that has ended: what has become of that
+// is not theirs to read, also where a run of it is not over yet.
 func TestATakenNameTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

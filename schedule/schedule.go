@@ -4,8 +4,8 @@
 // whether to wake. The [Clock] is the one place where time passes: it claims what is due in the store's due index,
 // checks each condition once for all people of a time zone, and wakes those people through a function it was given. A
 // condition that is [Personal] says of each of them whether they are woken.
-// A tick whose condition is false costs two small writes, which others that are due share, and no model call. Each tick leaves one [Outcome] with its
-// reason, and [Why] tells them until they have aged ([KeptFor]).
+// A tick whose condition is false costs two small writes, which others that are due share, and no model call. Each tick
+// leaves one [Outcome] with its reason, and [Why] tells them until they have aged ([KeptFor]).
 //
 // What heartbeats told is a [Card] each, of which its person can say what they make of it ([Judge]). That is their
 // [Attention], which bounds whom a tick wakes: nobody who has snoozed, and who asked for less of a heartbeat less often. A

@@ -137,7 +137,8 @@ func (s *State) unplace(tx memory.Tx, name string) error {
 	return nil
 }
 
-// finished reports whether no zone has another tick, an open one, a failed run to try again, or one that was held back or asked for.
+// finished reports whether no zone has another tick, an open one, a failed run to try again, or one that was held back
+// or asked for.
 func (s *State) finished() bool {
 	for _, zone := range s.Zones {
 		if !zone.Over || !zone.Claim.IsZero() || !zone.again().IsZero() || len(zone.Asked) > 0 {

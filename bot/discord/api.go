@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// apiVersion is the version of the API and of the gateway that are spoken (docs.discord.com/developers/reference#api-versioning).
+	// apiVersion is the version of the API and of the gateway that are spoken
+	// (docs.discord.com/developers/reference#api-versioning).
 	apiVersion = "10"
 	// libraryPath stands in front of all paths of discordgo's, which speaks an older one.
 	libraryPath = "/api/v9"

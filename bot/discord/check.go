@@ -63,8 +63,8 @@ func invitation(app string) string {
 	return "https://discord.com/oauth2/authorize?" + fmt.Sprintf("client_id=%s&scope=bot+applications.commands&permissions=%d", app, permissions)
 }
 
-// Check asks Discord whether it takes the token, whether the app may read what is said, and what each server lets it do. An error says how to mend what is
-// wrong. It opens no link, so that a process that has one keeps it.
+// Check asks Discord whether it takes the token, whether the app may read what is said, and what each server lets it
+// do. An error says how to mend what is wrong. It opens no link, so that a process that has one keeps it.
 func (d *Discord) Check(ctx context.Context) (say string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()

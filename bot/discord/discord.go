@@ -12,12 +12,12 @@
 //	who and where  place.go, conversations and messages; room.go, channels and threads; file.go, what people attach
 //	the app        check.go, what it may do
 //
-// What people say comes over a WebSocket, in order, and is only put into the lane of its channel there ([bot.Lanes]): each message is
-// made into an event and given to the receiver until that has taken it, since Discord delivers nothing again by itself. What is
-// clicked, entered in a form or given as a command is answered at once, as Discord allows three seconds for that, and taken after
-// it. What the agent says goes through discordgo: Markdown is Discord's own, so that it is only split into messages, each posted
-// under a nonce made of the reply's key, by which Discord and a look into the channel tell whether it stands there. Nothing that is
-// sent can notify anybody.
+// What people say comes over a WebSocket, in order, and is only put into the lane of its channel there ([bot.Lanes]):
+// each message is made into an event and given to the receiver until that has taken it, since Discord delivers nothing
+// again by itself. What is clicked, entered in a form or given as a command is answered at once, as Discord allows
+// three seconds for that, and taken after it. What the agent says goes through discordgo: Markdown is Discord's own, so
+// that it is only split into messages, each posted under a nonce made of the reply's key, by which Discord and a look
+// into the channel tell whether it stands there. Nothing that is sent can notify anybody.
 //
 // Where the bot is mentioned in a channel, it answers in a thread under that message, which it begins when it first speaks there.
 // While it works it is seen typing, and what is done in a turn that lasts is shown as one message with a Stop button.
@@ -57,8 +57,8 @@ type Config struct {
 	// it must be no secret. It may be empty.
 	TokenFrom string
 	APIURL    string // instead of https://discord.com/api
-	// People are the ids of those who may write to the bot first, as far as they are known. Discord does not tell of direct messages
-	// that were begun while there was no session, so these are looked for.
+	// People are the ids of those who may write to the bot first, as far as they are known. Discord does not tell of
+	// direct messages that were begun while there was no session, so these are looked for.
 	People []string
 	// Alarm, if set, is called when somebody has to mend the app or its token before anything is heard or said again, once for
 	// each time that this happens. It may be called concurrently.

@@ -132,8 +132,8 @@ func formFor(verdict agent.Verdict, card agent.Reply) *modal {
 	return alwaysForm(card)
 }
 
-// alwaysForm shows the rule that would be saved: the call, for whom, where, and until when. What may be left open of the call is there
-// to be chosen, and nothing of it is chosen at first.
+// alwaysForm shows the rule that would be saved: the call, for whom, where, and until when. What may be left open of
+// the call is there to be chosen, and nothing of it is chosen at first.
 func alwaysForm(card agent.Reply) *modal {
 	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +
 		"*nudge approvals* lists this and ends it."
@@ -153,7 +153,8 @@ func alwaysForm(card agent.Reply) *modal {
 }
 
 // openMenu is the menu from which a person chooses what is left open. It shows names alone, since their bounds are too long for an
-// entry. It is a menu because no other choice has been in forms for as long (docs.discord.com/developers/components/reference#string-select).
+// entry. It is a menu because no other choice has been in forms for as long
+// (docs.discord.com/developers/components/reference#string-select).
 func openMenu(open []agent.Opening) menu {
 	m := menu{Type: typeMenu, ID: openInput, Least: new(0), Most: len(open), Holds: "Nothing"}
 	for _, o := range open {
@@ -222,8 +223,8 @@ func pressAgain(verdict agent.Verdict) string {
 	return " Press the button once more."
 }
 
-// entered is what was entered in the inputs of a form, or chosen in its menus, which stand in labels or in rows. Several things that
-// were chosen in one menu are on a line each.
+// entered is what was entered in the inputs of a form, or chosen in its menus, which stand in labels or in rows.
+// Several things that were chosen in one menu are on a line each.
 func entered(components json.RawMessage) map[string]string {
 	values := map[string]string{}
 	var parts []struct {

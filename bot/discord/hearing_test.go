@@ -294,8 +294,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestRoomIsAskedForUntilThereIsAnAnswer hears words in a thread of which nothing is known while Discord is out of order: they are no
-// words in a channel.
+// TestRoomIsAskedForUntilThereIsAnAnswer hears words in a thread of which nothing is known while Discord is out of
+// order: they are no words in a channel.
 func TestRoomIsAskedForUntilThereIsAnAnswer(t *testing.T) {
 	h := listen(t, discordtest.Options{}, brisk).begin()
 	thread, _ := h.server.Say(ann, shared, "<@"+discordtest.Bot+"> hi")

@@ -23,8 +23,8 @@ func Stamp(fields []Field) string {
 }
 
 // Arguments are the arguments as a form was filled in, or what is wrong with it, by the number of the field. entered gives what
-// was written into a field or chosen there; "" for nothing. What is hidden and was not filled in is not among them: only who has the
-// card whole can put it there.
+// was written into a field or chosen there; "" for nothing. What is hidden and was not filled in is not among them:
+// only who has the card whole can put it there.
 func Arguments(fields []Field, entered func(n int) string) (arguments json.RawMessage, faults map[int]string) {
 	faults = map[int]string{}
 	values := map[string]json.RawMessage{}

@@ -142,8 +142,8 @@ func (s *Slack) formFor(verdict agent.Verdict, card agent.Reply) slack.ModalView
 	return v
 }
 
-// alwaysForm shows the rule that would be saved: the call, whole, for whom, where, and until when. What may be left open of the call
-// is there to be chosen, and nothing of it is chosen at first.
+// alwaysForm shows the rule that would be saved: the call, whole, for whom, where, and until when. What may be left
+// open of the call is there to be chosen, and nothing of it is chosen at first.
 func (s *Slack) alwaysForm(v slack.ModalViewRequest, card agent.Reply) slack.ModalViewRequest {
 	v.Title, v.Submit = label("Always allow this"), label("Always allow")
 	rule := "From now on " + escape(bot.AlwaysText("")) + clock(*card.Always) + ". Everything else is asked about as before. " +

@@ -14,8 +14,8 @@
 //	the app        manifest.go and manifest.json, what it asks for; check.go, whether Slack grants that
 //	small things   time.go, the time that tests move
 //
-// What is heard is given to the receiver and acknowledged only after that. It is made of each envelope in a lane ([bot.Lanes]), so that
-// one conversation's things keep their order and wait for nobody else's.
+// What is heard is given to the receiver and acknowledged only after that. It is made of each envelope in a lane
+// ([bot.Lanes]), so that one conversation's things keep their order and wait for nobody else's.
 //
 // What is said is posted under the reply's key, so that a message whose fate is not known is looked up before it is posted
 // again. Nothing in its markup notifies anybody.
@@ -164,7 +164,8 @@ var _ bot.Adapter = (*Slack)(nil)
 
 const defaultAPI = "https://slack.com/api/"
 
-// New returns an adapter that does nothing yet. It refuses tokens that are missing, mixed up or of a person, and an address that is none.
+// New returns an adapter that does nothing yet. It refuses tokens that are missing, mixed up or of a person, and an
+// address that is none.
 func New(c Config) (*Slack, error) {
 	botToken, appToken := named("the bot token", c.BotTokenFrom), named("the app token", c.AppTokenFrom)
 	if c.BotToken == "" || strings.HasPrefix(c.BotToken, "xapp-") {

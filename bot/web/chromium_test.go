@@ -438,7 +438,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestLeftOpen lets a version be any, in the form of a card: nothing is left open at first, and what is said of it follows the choice.
+// TestLeftOpen lets a version be any, in the form of a card: nothing is left open at first, and what is said of it
+// follows the choice.
 func TestLeftOpen(t *testing.T) {
 	p := startProgram(t, nil)
 	p.end()

@@ -2,8 +2,8 @@
 // itself when a check in code says that there is something to see.
 //
 // main.go reads the command line, program.go wires the rooms in order of dependence, and each command has a file of
-// its own. What the config asks for is made in part.go and tool.go; what the rooms ask of the program stands in wake.go, timer.go and
-// alarm.go, and whom it serves in presence.go. Package config reads the configuration.
+// its own. What the config asks for is made in part.go and tool.go; what the rooms ask of the program stands in
+// wake.go, timer.go and alarm.go, and whom it serves in presence.go. Package config reads the configuration.
 package main
 
 import (

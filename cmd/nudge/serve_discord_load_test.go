@@ -55,8 +55,9 @@ func (d *den) answers(want map[string]string) map[string]int {
 	return got
 }
 
-// TestDiscordLoad lets many people write at once, in direct messages and in channels, while the link breaks and Discord refuses calls,
-// loses answers, and keeps to its limits; with NUDGE_LOAD two hundred, while the link breaks in all ways. Everything is answered once.
+// TestDiscordLoad lets many people write at once, in direct messages and in channels, while the link breaks and Discord
+// refuses calls, loses answers, and keeps to its limits; with NUDGE_LOAD two hundred, while the link breaks in all
+// ways. Everything is answered once.
 func TestDiscordLoad(t *testing.T) {
 	t.Parallel()
 	people, channels := 200, 40

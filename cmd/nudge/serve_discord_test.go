@@ -272,8 +272,8 @@ func TestDiscordThread(t *testing.T) {
 	}
 }
 
-// TestDiscordClosedDMs shuts Ann's direct messages while her turn runs: what could not be said goes to nobody else, and the owner is
-// told that once. When she writes again, she is answered.
+// TestDiscordClosedDMs shuts Ann's direct messages while her turn runs: what could not be said goes to nobody else, and
+// the owner is told that once. When she writes again, she is answered.
 func TestDiscordClosedDMs(t *testing.T) {
 	d := newDen(t, discordtest.Options{})
 	d.start()

@@ -506,8 +506,8 @@ func TestSlackCardOutlivesAKill(t *testing.T) {
 	}
 }
 
-// TestSlackFormsHideSecrets opens the forms of a card on which a key was hidden: no call to Slack has it, and an edit of something else
-// runs with the key untouched.
+// TestSlackFormsHideSecrets opens the forms of a card on which a key was hidden: no call to Slack has it, and an edit
+// of something else runs with the key untouched.
 func TestSlackFormsHideSecrets(t *testing.T) {
 	t.Parallel()
 	const key = "ghp_a1b2c3d4e5a1b2c3d4e5a1b2c3d4e5"

@@ -48,7 +48,8 @@ func TestHalfOpenConnectionsHoldNothing(t *testing.T) {
 	}
 }
 
-// Whatever is said on the socket that is no command of those that are done for others, the connection ends, and the program goes on.
+// Whatever is said on the socket that is no command of those that are done for others, the connection ends, and the
+// program goes on.
 func TestGarbageOnTheSocket(t *testing.T) {
 	p := newPlace(t, nil, "[web]\nlisten = \"127.0.0.1:0\"\n")
 	s := p.serve()

@@ -114,8 +114,8 @@ func workspaces(c config.Config, dataDir string) workspace.Dirs {
 	return workspace.Dirs{Dir: c.WorkspaceDir(dataDir), Shared: c.Workspace.Scope == "shared"}
 }
 
-// closed are the folders and files to which no call of a command leads, but for its person's own workspace: Nudge's data, the config
-// and its secrets, and where people have workspaces of their own.
+// closed are the folders and files to which no call of a command leads, but for its person's own workspace: Nudge's
+// data, the config and its secrets, and where people have workspaces of their own.
 func closed(c config.Config, dataDir string, dirs workspace.Dirs) (paths []string) {
 	paths = append(c.Files(), dataDir)
 	if !dirs.Shared {

@@ -11,8 +11,8 @@ import (
 	"nudge/memory"
 )
 
-// Whatever is noted, edited, joined and parted, everybody has what they said, with whichever accounts are theirs, and what others said
-// only while they are one person with these. What nobody knows the origin of stays where it is.
+// Whatever is noted, edited, joined and parted, everybody has what they said, with whichever accounts are theirs, and
+// what others said only while they are one person with these. What nobody knows the origin of stays where it is.
 func TestNotesGoWithTheAccountInWhichTheyWereSaid(t *testing.T) {
 	type saying map[string]map[string]bool // text → the accounts that said it; "" for nobody knows
 	accounts := []string{"slack:T1:U1", "discord:1", "api:x"}

@@ -116,8 +116,8 @@ type answered struct {
 	public bool   // it is known to be of the public internet
 }
 
-// ask asks for the address. That a name of the operator's looks like one of the public internet does not tell that it is: names of a
-// company's own network do too.
+// ask asks for the address. That a name of the operator's looks like one of the public internet does not tell that it
+// is: names of a company's own network do too.
 func (w web) ask(ctx context.Context) (a answered, err error) {
 	if w.public != nil {
 		a, err = w.askBy(ctx, w.public)

@@ -2,9 +2,9 @@
 // behind.
 //
 // Conditions of heartbeats and the commands that an operator prepared run through [Run], which keeps what people read;
-// hooks run through [Ask], which keeps an answer that a program reads; [Start] is for programs that go on. There is no shell: a program gets exactly the
-// arguments listed. It runs in a process group of its own, and the whole group is killed when the program ends or its
-// context does.
+// hooks run through [Ask], which keeps an answer that a program reads; [Start] is for programs that go on. There is no
+// shell: a program gets exactly the arguments listed. It runs in a process group of its own, and the whole group is
+// killed when the program ends or its context does.
 package process
 
 import (

@@ -112,7 +112,8 @@ func NewServer(t testing.TB, answer func(n int, req ChatRequest) Reply) *Server 
 	return s
 }
 
-// ServeHTTP is of http.Handler. What is no Chat Completions request gets the errors that a provider would give, and is not recorded.
+// ServeHTTP is of http.Handler. What is no Chat Completions request gets the errors that a provider would give, and is
+// not recorded.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -58,7 +58,10 @@ func openGround(dir string) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ground{dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{}, entries: maxEntries, matched: mostMatched, steps: mostSteps, content: maxContent}, nil
+	return &ground{
+		dir: real, root: root, prints: map[string]string{}, spelt: map[string]spelling{},
+		entries: maxEntries, matched: mostMatched, steps: mostSteps, content: maxContent,
+	}, nil
 }
 
 func (g *ground) close() { g.root.Close() }

@@ -16,7 +16,8 @@ import (
 // open are the parameters of a call that a rule may leave open. The operator has declared a pattern or choices for each, the call
 // gives a value for it, and no argument of the program in which it stands names something in the workspace: what lies there is
 // part of the digest, and another value may name something else. depends is the digest without the arguments in which an open
-// parameter stands. When a value comes to name something later, its parameter is not open any more, and what it names is in depends.
+// parameter stands. When a value comes to name something later, its parameter is not open any more, and what it names
+// is in depends.
 func (r runner) open(in agent.Invocation) (open []agent.Opening, depends string) {
 	p, argv, err := r.read(in)
 	if err != nil {
@@ -47,7 +48,8 @@ func (r runner) open(in agent.Invocation) (open []agent.Opening, depends string)
 	return open, strings.Join(parts, " ")
 }
 
-// closed are the parameters that stand in an argument which names something. prints are the fingerprints of what each argument names.
+// closed are the parameters that stand in an argument which names something. prints are the fingerprints of what each
+// argument names.
 func (p prepared) closed(prints [][]string) map[string]bool {
 	closed := map[string]bool{}
 	for i, part := range p.Run {

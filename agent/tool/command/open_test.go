@@ -244,8 +244,9 @@ type slowRule struct {
 	names  []string // what each argument of the program named in the workspace; that of an open one is not looked at
 }
 
-// slowlyNamed says what an argument of a program names in a folder: as it stands, from within a word of it to a value's end, the word's or its
-// own, and in each of these whatever stands behind or between signs that stand around paths. Values stand between NULs.
+// slowlyNamed says what an argument of a program names in a folder: as it stands, from within a word of it to a value's
+// end, the word's or its own, and in each of these whatever stands behind or between signs that stand around paths.
+// Values stand between NULs.
 func slowlyNamed(dir, marked string) string {
 	texts := []string{strings.ReplaceAll(marked, "\x00", "")}
 	for pieces := strings.Split(marked, "\x00"); len(pieces) > 2; pieces = pieces[2:] {

@@ -3,6 +3,10 @@
 // A [Preset] is a program with its arguments, some of which may have places for parameters. A parameter's value
 // becomes part of one argument, is never split, and meets no shell. [New] makes the one tool run_command for all
 // presets; package process runs them. What the operator declared of a parameter's values is what a rule may leave open of it.
+//
+// What a call's arguments name in the folder where its program runs is found in ground.go, by all names that a program may make of
+// them (spelling.go): its contents are part of what is approved, and where it leads is held by walls.go. Heartbeats look by the same
+// presets (check.go).
 package command
 
 import (
@@ -26,7 +30,8 @@ const DefaultTimeout = time.Minute
 
 // DefaultPattern is what a parameter's value must match when the parameter does not say: one line of 1 to 200
 // characters that does not begin with a dash, so that it is no option. Such a value must also not lead out of the folder in which
-// the program runs: nowhere in it may stand two dots as a folder, nor a path from the top, in front or behind a sign such as = or @.
+// the program runs: nowhere in it may stand two dots as a folder, nor a path from the top, in front or behind a sign
+// such as = or @.
 const DefaultPattern = `[^-\x00-\x1f][^\x00-\x1f]{0,199}`
 
 // Preset is a command as the operator prepared it.
@@ -271,10 +276,10 @@ func (p prepared) texts(i int, part string, values map[string]string) (texts []s
 	return texts
 }
 
-// stays says in one sentence that a call leads to some closed folders and files, from the one in which the program runs. What of them
-// lies in that one, or below the folder that the operator wrote in front of a value, is no fault. Of what the operator wrote alone
-// only what lies in the folder counts, since others may have put links there. A value for which the operator has no pattern leads
-// nowhere else either.
+// stays says in one sentence that a call leads to some closed folders and files, from the one in which the program
+// runs. What of them lies in that one, or below the folder that the operator wrote in front of a value, is no fault. Of
+// what the operator wrote alone only what lies in the folder counts, since others may have put links there. A value for
+// which the operator has no pattern leads nowhere else either.
 func (p prepared) stays(argv []string, values map[string]string, dir string, closed []string) error {
 	if p.Box || len(closed) == 0 {
 		return nil

@@ -33,8 +33,8 @@ type Place struct {
 	// Outside, if set, reports whether text of strangers lies in that folder. A program may come upon it, and do what it says.
 	Outside func(agent.PersonID) bool
 	// Copied, if set, is asked before a program runs that may change something. An error keeps that from running, and is for the
-	// model. What it gives, unless that is nil, is called once the program has run, with the paths that its arguments name, as far as they lie in that folder, and gives what is to be kept of
-	// that with the result, or nil.
+	// model. What it gives, unless that is nil, is called once the program has run, with the paths that its arguments
+	// name, as far as they lie in that folder, and gives what is to be kept of that with the result, or nil.
 	Copied func(ctx context.Context, in agent.Invocation) (after func(names []string) func(memory.Tx) error, err error)
 	// Hold, if set, waits until a program may look into that folder, or may change it alone, and gives what ends that. Without it
 	// nothing keeps others from changing what a call was checked for before its program reads it.

@@ -22,7 +22,8 @@ var (
 )
 
 // walls stand around folders into which no call may lead: the closed ones, but for what of them lies below some of its own. Where
-// they are strict, it may lead nowhere but into its own and to the programs of the system. They are for one look, as their ground is.
+// they are strict, it may lead nowhere but into its own and to the programs of the system. They are for one look, as
+// their ground is.
 type walls struct {
 	ground      *ground
 	own, closed []string // without links
@@ -49,8 +50,8 @@ func (w *walls) holdAll(texts []string) error {
 	return nil
 }
 
-// hold says why a text may not be given to a program: it leads into a closed folder or to one that has such a folder in it, however it
-// is read, itself or by a link in what it names.
+// hold says why a text may not be given to a program: it leads into a closed folder or to one that has such a folder in
+// it, however it is read, itself or by a link in what it names.
 func (w *walls) hold(text string) error {
 	spelt := w.ground.spellings(text)
 	if !spelt.all && strings.ContainsAny(text, "/.%") {

@@ -80,7 +80,8 @@ func TestNoLinkOfOthersInTheOperatorsWords(t *testing.T) {
 	}
 }
 
-// A value for which the operator has no pattern stays in the workspace, whatever links lie there, but for the programs of the system.
+// A value for which the operator has no pattern stays in the workspace, whatever links lie there, but for the programs
+// of the system.
 func TestAValueWithoutAPatternStays(t *testing.T) {
 	m := newManor(t, Preset{Name: "show", Run: []string{"cat", "{file}"}, Parameters: map[string]Parameter{"file": {}}},
 		Preset{Name: "free", Run: []string{"cat", "{file}"}, Parameters: anyFile},

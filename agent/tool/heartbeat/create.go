@@ -74,8 +74,8 @@ func (c Config) save(ctx context.Context, in agent.Invocation) (agent.Result, er
 	}, nil
 }
 
-// mostMade is how many heartbeats one person has at once that they asked for. A clock checks so many conditions at a time, and those
-// of one person are not to keep the others' waiting.
+// mostMade is how many heartbeats one person has at once that they asked for. A clock checks so many conditions at a
+// time, and those of one person are not to keep the others' waiting.
 const mostMade = 100
 
 // proposal is the heartbeat that a call would make, with its schedule and the zone of its person's clocks.

@@ -28,8 +28,8 @@ type queue struct {
 // New makes queues in which nobody is.
 func New(room int64) *Queues { return &Queues{room: room, named: map[string]*queue{}} }
 
-// Enter waits for as much room as is wanted under a name, which must be no more than there is. The caller calls leave when it is done.
-// The error is that of ctx.
+// Enter waits for as much room as is wanted under a name, which must be no more than there is. The caller calls leave
+// when it is done. The error is that of ctx.
 func (q *Queues) Enter(ctx context.Context, name string, want int64) (leave func(), err error) {
 	q.mu.Lock()
 	at := q.named[name]

@@ -18,8 +18,8 @@ func NewGate() *Gate { return &Gate{queue.New(everybody)} }
 // everybody is more than ever look into a folder at once.
 const everybody = 1 << 30
 
-// Enter waits until a folder may be looked into, or be changed by who is alone then. The caller calls leave once it is done. The error is
-// that of ctx.
+// Enter waits until a folder may be looked into, or be changed by who is alone then. The caller calls leave once it is
+// done. The error is that of ctx.
 func (g *Gate) Enter(ctx context.Context, folder string, alone bool) (leave func(), err error) {
 	places := int64(1)
 	if alone {

@@ -194,9 +194,10 @@ func (c Config) writer(in agent.Invocation, tainted bool) (by agent.PersonID, ke
 	return in.Person.ID, c.Dirs.Shared
 }
 
-// Copied must be asked before a program runs in a person's folder that may write there, and then gives, once it has run, what keeps whose
-// text may be in the files and folders that its arguments name, and in those that have become others meanwhile: that of strangers
-// where such a text was before the model, or is in any file, which the program may have copied. Nil where there is nothing to keep.
+// Copied must be asked before a program runs in a person's folder that may write there, and then gives, once it has
+// run, what keeps whose text may be in the files and folders that its arguments name, and in those that have become
+// others meanwhile: that of strangers where such a text was before the model, or is in any file, which the program may
+// have copied. Nil where there is nothing to keep.
 //
 // While the program runs all of the folder counts, so that nothing is missed if this program ends first.
 func (c Config) Copied(ctx context.Context, in agent.Invocation) (after func(names []string) func(tx memory.Tx) error, err error) {
@@ -331,8 +332,8 @@ func (c Config) afterWrite(in agent.Invocation, name string) func(tx memory.Tx) 
 	return func(tx memory.Tx) error { return c.keep(tx, in, path, by) }
 }
 
-// afterDelete gives what forgets, with the result of a call that deletes something, whose text that was. It must be called before the
-// deletion, which leaves what a link leads to. Nil where there is nothing to forget.
+// afterDelete gives what forgets, with the result of a call that deletes something, whose text that was. It must be
+// called before the deletion, which leaves what a link leads to. Nil where there is nothing to forget.
 func (c Config) afterDelete(in agent.Invocation, root *os.Root, name string) func(tx memory.Tx) error {
 	info, err := root.Lstat(name)
 	if c.Store == nil || err != nil || info.Mode()&fs.ModeSymlink != 0 {

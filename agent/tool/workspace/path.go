@@ -70,8 +70,8 @@ func inHistory(name string) bool {
 	return false
 }
 
-// writable says why a call may not write to a path: what is written into the folder of a version control names programs that a harmless
-// command of it runs.
+// writable says why a call may not write to a path: what is written into the folder of a version control names programs
+// that a harmless command of it runs.
 func (d Dirs) writable(in agent.Invocation, name string) error {
 	if inHistory(name) || inHistory(d.real(in.Person.ID, name)) {
 		return fmt.Errorf("%q is in a folder of version control, into which no file is written by hand", name)

@@ -147,8 +147,8 @@ func (c Config) readFile() agent.Tool {
 	}
 }
 
-// readsOwn reports whether a call of read_file reads what is its person's alone. What was attached in the conversation, or read there
-// before, is not.
+// readsOwn reports whether a call of read_file reads what is its person's alone. What was attached in the conversation,
+// or read there before, is not.
 func (c Config) readsOwn(in agent.Invocation) bool {
 	var arguments pathArguments
 	if err := in.Decode(&arguments); err != nil {

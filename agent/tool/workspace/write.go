@@ -198,7 +198,8 @@ func digestOf(dirs Dirs, in agent.Invocation) string {
 	return result.Text
 }
 
-// Absent is the [Fingerprint] of a path where nothing is, and of one at which nothing can be: below a file, or with too long a name.
+// Absent is the [Fingerprint] of a path where nothing is, and of one at which nothing can be: below a file, or with too
+// long a name.
 const Absent = "absent"
 
 // Fingerprint says what is at a path of a folder and, for a file of at most 64 MiB, a hash of its content; for a larger one

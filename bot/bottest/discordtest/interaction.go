@@ -209,8 +209,9 @@ func (s *Server) Form(interaction string) (Form, bool) {
 	return Form{}, false
 }
 
-// Submit lets a person send a form with what they entered, by input; what they chose in a menu is the values, on a line each. Inputs
-// that are not named hold what they held first. message is the one whose button opened the form; "" for a form of a command.
+// Submit lets a person send a form with what they entered, by input; what they chose in a menu is the values, on a line
+// each. Inputs that are not named hold what they held first. message is the one whose button opened the form; "" for a
+// form of a command.
 func (s *Server) Submit(user string, f Form, in, message string, values map[string]string) (interaction string, event int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@
 // which [Secret] reads.
 //
 // The struct tags are the rules of single keys: one lists the words a key may hold, above is the number a value must
-// exceed. Rules between keys are in check.go, command.go, hook.go, tool.go, heartbeat.go and attention.go, where those who will use the
-// values are asked too; what this version doesn't have yet is listed in unavailable.go.
+// exceed. Rules between keys are in check.go, command.go, hook.go, tool.go, heartbeat.go and attention.go, where those
+// who will use the values are asked too; what this version doesn't have yet is listed in unavailable.go.
 package config
 
 import (
