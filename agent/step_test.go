@@ -535,3 +535,32 @@ func TestWhatAToolWantsKeptAndIsRefusedFailsTheCallAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A call whose time was up before it did anything says so itself; of any other it stands what it had done by then.
+func TestACallThatWaitedInVain(t *testing.T) {
+	for _, did := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			tool := agenttest.Tool("wait", agent.Effectful, agent.PolicyNo, func(ctx context.Context, _ agent.Invocation) (agent.Result, error) {
+				<-ctx.Done()
+				err := errors.New("others were there all the time")
+				if did {
+					return agent.Result{}, err
+				}
+				return agent.Result{}, agent.NotRun(err)
+			})
+			w, m := fresh(t, inTurn("wait"), tool)
+			w.Say("go")
+			w.Rest()
+			requests := m.Requests()
+			last := requests[len(requests)-1].Messages
+			want := "others were there all the time"
+			if did {
+				want = "it took longer than"
+			}
+			if text := last[len(last)-1].Text; !strings.Contains(text, want) || strings.Contains(text, "had done by then") != did {
+				t.Errorf("did something: %v: the model reads %q", did, text)
+			}
+			w.Kill()
+		})
+	}
+}

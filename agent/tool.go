@@ -148,6 +148,14 @@ type Result struct {
 // gone, or was never set up. The turn ends with it, since the model cannot mend that.
 var ErrPermanent = errors.New("it cannot work until that is mended")
 
+// NotRun marks a tool's error as that of a call that has done nothing, such as one that waited in vain for its turn. Else a
+// call whose time is up counts as one that may have done something.
+func NotRun(err error) error { return notRun{err} }
+
+type notRun struct{ error }
+
+func (n notRun) Unwrap() error { return n.error }
+
 // Origin is that of whatever the call writes down: what it was made from.
 func (in Invocation) Origin() compact.Origin { return in.origin }
 

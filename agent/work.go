@@ -285,6 +285,7 @@ func runOne(ctx context.Context, w *work, timeout time.Duration) {
 		w.err = errors.New("the tool failed unexpectedly; do not try it again with the same arguments")
 	case errors.Is(w.err, errLeftBehind):
 		w.err = errors.New("it did not stop when it was told to, so its outcome is unknown")
+	case errors.As(w.err, new(notRun)):
 	case w.err != nil && errors.Is(context.Cause(ctx), errStop):
 		w.err = errors.New("the person stopped it while it ran; what it had done by then stands")
 	case w.err != nil && ctx.Err() != nil:

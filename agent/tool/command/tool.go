@@ -23,8 +23,10 @@ import (
 // toolName is the tool's name, and the one under which the config can set another policy.
 const toolName = "run_command"
 
-// slack is how much later the agent's own time-out comes, so that a command's time-out is reported with its output.
-const slack = 5 * time.Second
+const (
+	slack    = 5 * time.Second // how much later the agent's own time-out comes, so that a command's is reported with its output
+	patience = time.Minute     // how long a call waits at most for others in its workspace
+)
 
 // Place is where programs run, and whom its files are of.
 type Place struct {
@@ -81,7 +83,7 @@ func New(presets []Preset, at Place) (agent.Tool, error) {
 			Effect:      agent.Effectful,
 			Labels:      agent.Labels{Private: true, Outside: true, WayOut: r.sends()},
 			Policy:      agent.PolicyAsk,
-			Timeout:     longest + slack,
+			Timeout:     patience + longest + slack,
 		},
 		Run:      r.run,
 		Judge:    r.judge,
@@ -357,13 +359,15 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 func (r runner) hold(ctx context.Context, in agent.Invocation, p prepared) (leave func(), err error) {
 	leave = func() {}
 	if r.Hold != nil {
-		if leave, err = r.Hold(ctx, in.Person.ID, p.Effect != agent.Read); err != nil {
-			return nil, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if leave, err = r.Hold(waiting, in.Person.ID, p.Effect != agent.Read); err != nil {
+			return nil, agent.NotRun(fmt.Errorf("the command %q did not run: %w", p.Name, err))
 		}
 	}
 	if err := in.Stands(); err != nil {
 		leave()
-		return nil, err
+		return nil, agent.NotRun(err)
 	}
 	return leave, nil
 }

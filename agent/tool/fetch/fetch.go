@@ -93,7 +93,7 @@ func (f *fetcher) run(ctx context.Context, in agent.Invocation) (agent.Result, e
 	}
 	leave, err := f.places.Enter(ctx, in.Person.ID)
 	if err != nil {
-		return agent.Result{}, fmt.Errorf("fetch %s: too many pages are being read already; try again later, a few at a time", to)
+		return agent.Result{}, agent.NotRun(fmt.Errorf("fetch %s: too many pages are being read already; try again later, a few at a time", to))
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("fetch %s: it took longer than %v", to, timeout))

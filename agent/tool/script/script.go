@@ -70,7 +70,7 @@ func New(self Self) agent.Tool {
 			}
 			leave, err := places.Enter(ctx, in.Person.ID)
 			if err != nil {
-				return agent.Result{}, errors.New("not run: too many scripts run already; try again later, one at a time")
+				return agent.Result{}, agent.NotRun(errors.New("not run: too many scripts run already; try again later, one at a time"))
 			}
 			defer leave()
 			return run(ctx, self, given, allTime)

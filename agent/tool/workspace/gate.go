@@ -2,7 +2,7 @@ package workspace
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"nudge/agent/tool/queue"
 )
@@ -18,15 +18,19 @@ func NewGate() *Gate { return &Gate{queue.New(everybody)} }
 // everybody is more than ever look into a folder at once.
 const everybody = 1 << 30
 
+// errBusy is for the model.
+var errBusy = errors.New("something else has run in the workspace for long; try again later")
+
 // Enter waits until a folder may be looked into, or be changed by who is alone then. The caller calls leave once it is
-// done. The error is that of ctx.
+// done. The error is for the model, or that of ctx where it was cancelled.
 func (g *Gate) Enter(ctx context.Context, folder string, alone bool) (leave func(), err error) {
 	places := int64(1)
 	if alone {
 		places = everybody
 	}
-	if leave, err = g.folders.Enter(ctx, folder, places); err != nil {
-		return nil, fmt.Errorf("wait until what else runs in the workspace has ended: %w", err)
+	leave, err = g.folders.Enter(ctx, folder, places)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errBusy
 	}
-	return leave, nil
+	return leave, err
 }

@@ -2,9 +2,10 @@ package workspace
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // Those who look are together, and who changes something is alone, in each folder.
@@ -41,10 +42,15 @@ func TestGate(t *testing.T) {
 			leave()
 		}
 		synctest.Wait()
-		impatient, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := g.Enter(impatient, "a", false); err == nil || !strings.Contains(err.Error(), "what else runs in the workspace") || !in {
+		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := g.Enter(impatient, "a", false); !errors.Is(err, errBusy) || !in {
 			t.Errorf("beside who is alone one gets in: %v; in: %v", err, in)
+		}
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		if _, err := g.Enter(stopped, "a", false); !errors.Is(err, context.Canceled) {
+			t.Errorf("who was stopped is told %v", err)
 		}
 		leaves[3]()
 	})

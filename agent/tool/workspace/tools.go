@@ -61,11 +61,11 @@ func (c Config) Hold(ctx context.Context, person agent.PersonID, alone bool) (le
 func (c Config) alone(ctx context.Context, in agent.Invocation) (leave func(), err error) {
 	leave, err = c.Hold(ctx, in.Person.ID, true)
 	if err != nil {
-		return nil, err
+		return nil, agent.NotRun(err)
 	}
 	if err := in.Stands(); err != nil {
 		leave()
-		return nil, err
+		return nil, agent.NotRun(err)
 	}
 	return leave, nil
 }
