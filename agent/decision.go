@@ -253,7 +253,7 @@ func (a *actor) settleCard(k *card, d decidedEntry) {
 	for _, at := range a.showAt(k.cardEntry) {
 		mark := d.mark()
 		mark.Run, mark.Arguments, mark.Told, mark.Address = d.Run, nil, k.about(d), at
-		mark.Tainted = a.taints(k.Origin, k.Asked)
+		mark.Tainted = a.taints(k.decidedOf(d), k.Asked)
 		a.say(mark)
 	}
 }
@@ -278,13 +278,22 @@ func (a *actor) notRun(k *card, d decidedEntry) error {
 	if d.Verdict == Expire {
 		why = expired(k)
 	}
-	a.say(Reply{Kind: Notice, Turn: k.Turn, ID: k.Card, Address: k.Address, Text: fmt.Sprintf("%s (card %s): %s.", k.Tool, k.Card, strings.TrimSuffix(why, "."))})
-	note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s): %s", k.Tool, k.Arguments, k.Card, why), Origin: k.Origin}
-	if d.By != "" && d.By != k.Asked {
-		note.Origin = note.Origin.With(compact.Origin{Speakers: []string{string(d.By)}})
-	}
+	origin := k.decidedOf(d)
+	a.say(Reply{
+		Kind: Notice, Turn: k.Turn, ID: k.Card, Address: k.Address, Tainted: a.taints(origin, k.Asked),
+		Text: fmt.Sprintf("%s (card %s): %s.", k.Tool, k.Card, strings.TrimSuffix(why, ".")),
+	})
+	note := Note{Text: fmt.Sprintf("the call of %s with %s that waited (card %s): %s", k.Tool, k.Arguments, k.Card, why), Origin: origin}
 	a.send(k.Address, Message{Provenance: Decided, Note: &note})
 	return nil
+}
+
+// decidedOf is what a decision about a card has in it: what the card was made from, and the words of whoever decided.
+func (k *card) decidedOf(d decidedEntry) compact.Origin {
+	if d.By == "" || d.By == k.Asked {
+		return k.Origin
+	}
+	return k.Origin.With(compact.Origin{Speakers: []string{string(d.By)}})
 }
 
 // denied is a denial as the model reads it.

@@ -48,7 +48,7 @@ func TestADeniedParkedCallReachesTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	notices := agenttest.Only(w.Rest(), agent.Notice)
-	if len(notices) != 1 || !strings.Contains(notices[0].Text, "bob denied this call: because of the audit") || notices[0].Address != agenttest.Home {
+	if len(notices) != 1 || !strings.Contains(notices[0].Text, "bob denied this call: because of the audit") || notices[0].Address != agenttest.Home || !notices[0].Tainted {
 		t.Errorf("the person is told %s", agenttest.Lines(notices))
 	}
 	w.Say("and now?")
