@@ -82,10 +82,7 @@ func TestTheDigestIsToldOnceWhateverIsKilled(t *testing.T) {
 	p.becomes("stretch", "capped  has heard as much as the daily cap allows")
 	k.kill()
 	again := p.chat()
-	eventually(t, "three ticks were held back", func() bool {
-		why, _ := p.run("why", "stretch") // while the chat starts it cannot be asked
-		return strings.Count(why, "capped") > 2
-	})
+	eventually(t, "three ticks were held back", func() bool { return strings.Count(p.why("stretch"), "capped") > 2 })
 	if why := p.why("stretch"); !strings.Contains(why, " 2 wakes, 4 model calls") {
 		t.Errorf("why: %s", why)
 	}

@@ -278,6 +278,34 @@ type exitError struct{ status int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
+// starting is how long a process that holds the data file has until it listens, and how often it is looked.
+const (
+	starting  = time.Second
+	lookAgain = 50 * time.Millisecond
+)
+
+// dialHolder connects to the process that holds the data file. One that has just begun does not listen yet; the error is
+// a [net.OpError] if it goes on like that, and says else what is wrong with its socket.
+func dialHolder(ctx context.Context, path, dataDir string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, starting)
+	defer cancel()
+	for {
+		if err := isOwn(path, filepath.Join(dataDir, dataFileName)); err != nil {
+			return nil, err
+		}
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "unix", path)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
 // overSocket has a command done by the process that holds the data file. The error is locked's if that process cannot
 // be reached.
 func (a *app) overSocket(ctx context.Context, dataDir string, locked error, args []string) error {
@@ -286,13 +314,12 @@ func (a *app) overSocket(ctx context.Context, dataDir string, locked error, args
 		return failed(locked)
 	}
 	defer release()
-	if err := isOwn(path, filepath.Join(dataDir, dataFileName)); err != nil {
-		return failed(fmt.Errorf("%w, and %w", locked, err))
-	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", path)
-	if err != nil {
+	conn, err := dialHolder(ctx, path, dataDir)
+	switch unheard := new(net.OpError); {
+	case errors.As(err, &unheard):
 		return failed(locked)
+	case err != nil:
+		return failed(fmt.Errorf("%w, and %w", locked, err))
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
