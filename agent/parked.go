@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"nudge/agent/compact"
 	"nudge/memory"
@@ -169,7 +170,7 @@ func (a *actor) parkedWork(k *card, person Person) (*work, error) {
 		return nil, fmt.Errorf("not run: %s is no longer let in", k.Asked)
 	}
 	w := &work{tool: tool.Tool, in: a.parkedInvocation(k, person)}
-	w.in.stands = a.unchanged(tool.Tool, w.in, k.Digest)
+	w.in.stands = a.unchanged(tool.Tool, w.in, k.Digest, strings.Contains(k.Why, warning))
 	if err := w.in.stands(); err != nil {
 		return nil, err
 	}

@@ -123,21 +123,26 @@ func TestAnApprovalHoldsUntilItRuns(t *testing.T) {
 // after one that nobody was asked about would be.
 func TestACallStandsUntilItRuns(t *testing.T) {
 	for _, policy := range []agent.Policy{agent.PolicyNo, agent.PolicyAsk, agent.PolicyOwner, agent.PolicySecond} {
-		for _, changes := range []bool{false, true} {
+		for _, changes := range []string{"", "what it depends on", "what it may come upon"} {
 			var depends, judged atomic.Value
+			var obeys atomic.Bool
 			depends.Store("as shown")
 			judged.Store(policy)
 			var stood error
 			tool := agenttest.Tool("deploy", agent.Effectful, policy, func(_ context.Context, in agent.Invocation) (agent.Result, error) {
-				if changes {
+				switch changes {
+				case "what it depends on":
 					depends.Store("other")
 					judged.Store(agent.PolicySecond)
+				case "what it may come upon":
+					obeys.Store(true)
 				}
 				stood = in.Stands()
 				return agent.Result{Text: "deployed"}, stood
 			})
 			tool.Digest = func(agent.Invocation) string { return depends.Load().(string) }
 			tool.Judge = func(agent.Invocation) (agent.Policy, string, error) { return judged.Load().(agent.Policy), "", nil }
+			tool.LabelsOf = func(agent.Invocation) agent.Labels { return agent.Labels{Obeys: obeys.Load()} }
 			w, _ := fresh(t, deploysOnce, tool)
 			w.Say("go")
 			for _, card := range agenttest.Only(w.Rest(), agent.Approval) {
@@ -148,8 +153,8 @@ func TestACallStandsUntilItRuns(t *testing.T) {
 				decideAs(t, w, by, card.ID, agent.Approve)
 				w.Rest()
 			}
-			if (stood != nil) != changes {
-				t.Errorf("%s, changed: %v: %v", policy, changes, stood)
+			if (stood != nil) != (changes != "") {
+				t.Errorf("%s, changed is %q: %v", policy, changes, stood)
 			}
 			w.Kill()
 		}

@@ -63,9 +63,12 @@ func caution(tool *Tool, in Invocation) string {
 	return ""
 }
 
+// warning begins what a card says of such a reason.
+const warning = "I ask because"
+
 // obeying is why a call is asked about that comes upon text of strangers by itself, when none was before the model: all
 // that it takes to carry private data out is in the one call.
-const obeying = "I ask because this comes upon text that others may have written, may do what it says, can read private data and can send it out. Look whether it is what you want."
+const obeying = warning + " this comes upon text that others may have written, may do what it says, can read private data and can send it out. Look whether it is what you want."
 
 // exposes reports whether a call reads what is its person's own where others read along. What was read once stays before the model,
 // whoever asks it next, and a person who only said something there need not want any of it: so they are asked first.
@@ -113,7 +116,7 @@ func (a *actor) why(tool *Tool, in Invocation) string {
 	case obeying:
 		reasons = append(reasons, reason)
 	default:
-		reasons = append(reasons, fmt.Sprintf("I ask because I have read text that others may have written (%s)%s. Look whether it is what you want.", a.sources(), reason))
+		reasons = append(reasons, fmt.Sprintf(warning+" I have read text that others may have written (%s)%s. Look whether it is what you want.", a.sources(), reason))
 	}
 	return strings.Join(reasons, " ")
 }

@@ -181,13 +181,13 @@ func (a *actor) readyCall(c *call) (*work, error) {
 	switch {
 	case c.card != nil:
 		w.in.Arguments = c.card.Arguments
-		w.in.stands = a.unchanged(c.tool, w.in, c.card.Digest)
+		w.in.stands = a.unchanged(c.tool, w.in, c.card.Digest, strings.Contains(c.card.Why, warning))
 		if err := w.in.stands(); err != nil {
 			return nil, err
 		}
 		return w, a.stillMay(c.card, c.tool, w.in)
 	case c.rule != nil:
-		w.in.stands = a.unchanged(c.tool, w.in, a.digest(c.tool, w.in))
+		w.in.stands = a.unchanged(c.tool, w.in, a.digest(c.tool, w.in), false)
 		return w, a.ruleStands(c)
 	}
 	w.in.stands = asFree(c.tool, w.in)
@@ -196,30 +196,35 @@ func (a *actor) readyCall(c *call) (*work, error) {
 
 var errChanged = errors.New("not run: what this call depends on has changed since it was approved; look again and ask anew")
 
-// unchanged is what says that a call depends on something else than it did. It may be called by whoever runs the tool.
-func (a *actor) unchanged(tool *Tool, in Invocation, digest string) func() error {
+// unchanged is what says that a call depends on something else than it did, or that a person would have to be warned of it
+// who was not. Whoever runs the tool may call it.
+func (a *actor) unchanged(tool *Tool, in Invocation, digest string, warned bool) func() error {
 	return func() error {
-		if a.digest(tool, in) != digest {
+		if a.digest(tool, in) != digest || !warned && caution(tool, in) != "" {
 			return errChanged
 		}
 		return nil
 	}
 }
 
-// asFree is what says that a call is not judged any more as it is now, when nobody is asked about it.
+// asFree is what says that a call about which nobody is asked has become another, or one that a person is asked about.
 func asFree(tool *Tool, in Invocation) func() error {
-	if tool.Judge == nil {
-		return nil
+	judge := func() (Policy, error) {
+		if tool.Judge == nil {
+			return tool.Policy, nil
+		}
+		policy, _, err := tool.Judge(in)
+		return policy, err
 	}
-	now, _, err := tool.Judge(in)
-	if err != nil {
-		return nil // it says so itself
-	}
+	before, fault := judge()
 	return func() error {
-		switch policy, _, err := tool.Judge(in); {
+		policy, err := judge()
+		switch {
+		case fault != nil: // the tool says so itself
+			return nil
 		case err != nil:
 			return err
-		case policy != now:
+		case policy != before || caution(tool, in) != "":
 			return errNotFree
 		}
 		return nil

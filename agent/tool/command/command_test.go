@@ -450,7 +450,7 @@ func TestWhatMayHaveBeenCopiedIsTold(t *testing.T) {
 // Programs that may do what a file tells them are known by what they are not.
 func TestObeys(t *testing.T) {
 	for run, want := range map[string]bool{
-		"df": false, "/bin/cat": false, "/usr/bin/grep": false, "git": true, "make": true, "sh": true, "./cat": true, "/opt/bin/cat": true, "sub/cat": true, "/usr/bin/../lib/cat": true, "cat ": true, "find": true, "sed": true,
+		"df": false, "/bin/cat": false, "/usr/bin/grep": false, "git": true, "make": true, "sh": true, "./cat": true, "/opt/bin/cat": true, "sub/cat": true, "/usr/bin/../lib/cat": true, "cat ": true, "find": true, "sed": true, "jq": true,
 	} {
 		if got := (Preset{Name: "x", Run: []string{run}}).Obeys(); got != want {
 			t.Errorf("%q obeys: %v", run, got)
@@ -563,5 +563,22 @@ func TestGitIsToldWhatARepositoryIs(t *testing.T) {
 	result, err := tool.Run(t.Context(), agent.Invocation{Arguments: json.RawMessage(`{"name":"env"}`)})
 	if err != nil || !strings.Contains(result.Text, "GIT_CONFIG_KEY_0=safe.bareRepository\n") || !strings.Contains(result.Text, "GIT_CONFIG_VALUE_0=explicit") {
 		t.Errorf("%v, %s", err, result.Text)
+	}
+}
+
+// Characters are read by their numbers, whatever the language, and what is no such number stays as it is.
+func TestUnescaped(t *testing.T) {
+	for text, want := range map[string]string{
+		`\u002e\x2E\56\u{2f}\U0000002fa`: "...//a", `\q\`: `\q\`, `\u{110000}`: `\u{110000}`, "plain": "plain", `a\u00e9`: "aé", `\xzz`: `\xzz`, `\u{0}`: "\x00",
+	} {
+		if got := unescaped(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	m := newManor(t, Preset{Name: "query", Run: []string{"jq", "-n", "{file}"}, Parameters: map[string]Parameter{"file": {}}})
+	for _, filter := range []string{`import "budget" as $d {search:"\u002e\u002e\u002fp-bob"}; $d`, `import "b" as $d {search:"\u002fetc"}; $d`, `"\x2fetc"`} {
+		if _, _, err := m.tool.Judge(calling(t, "query", filter)); err == nil {
+			t.Errorf("%s is let through", filter)
+		}
 	}
 }

@@ -341,7 +341,11 @@ func pieces(value string) (found []string, all bool) {
 			add(text[i:])
 		}
 	}
-	for _, text := range braced(value, &all) { // the value itself is the first
+	texts := braced(value, &all) // the value itself is the first
+	if plain := unescaped(value); plain != value {
+		texts = append(texts, braced(plain, &all)...)
+	}
+	for _, text := range texts {
 		addOption(text)
 		for i, r := range text {
 			if all && strings.ContainsRune(betweenPaths, r) {

@@ -252,7 +252,7 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 	closed := []string{"../p-bob/notes.md", "../../nudge.db", "../..", "..", m.data, m.bob + "/notes.md", "bob", "bob/notes.md", "n", "db", "new", "../p-bob/new.md", "../p-new/x", "sub/../../p-bob", "none/../../p-bob", "/proc/self/cwd/../p-bob", "../p-ann/../p-bob/notes.md"}
 	bobs := m.bob + "/notes.md"
 	closed = append(closed, // as a shell, curl or another program reads it
-		".?/p-bob/notes.md", ".*/p-bob/notes.md", ".[.]/p-bob/notes.md", "{.,x}./p-bob/notes.md", "%2e%2E/p-bob/notes.md", `.\./p-bob/notes.md`, "[n]", "b*/notes.md", "$PWD/../p-bob/notes.md",
+		".?/p-bob/notes.md", ".*/p-bob/notes.md", ".[.]/p-bob/notes.md", "{.,x}./p-bob/notes.md", "%2e%2E/p-bob/notes.md", `.\./p-bob/notes.md`, `\u002e\u002e\u002fp-bob`, `\x2e\x2e/p-bob`, `\56\56/p-bob`, `\u{2e}./p-bob`, `\U0000002e./p-bob`, `\\u002e./p-bob`, "[n]", "b*/notes.md", "$PWD/../p-bob/notes.md",
 		strings.Replace(bobs, "p-bob", "p-b?b", 1), strings.Replace(bobs, "workspace", "work*ace", 1), strings.Replace(bobs, "workspace", "w[o-o]rkspace", 1),
 		strings.Replace(bobs, "workspace", "{x,work{space,}}", 1), strings.Replace(bobs, "workspace", "w%6frkspace", 1), strings.Replace(bobs, "workspace", `work\space`, 1))
 	for _, path := range closed {

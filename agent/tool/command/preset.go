@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -247,7 +248,7 @@ func (p Preset) Wide() (names []string) {
 // plain are programs that do nothing that a file tells them: what they read is only shown, counted or compared.
 var plain = []string{
 	"basename", "cal", "cat", "cksum", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "expr", "false", "fold", "free", "grep", "head", "hostname",
-	"id", "jq", "join", "ls", "md5sum", "nl", "nproc", "od", "paste", "printf", "ps", "pwd", "readlink", "realpath", "seq", "sha256sum", "shasum", "sleep", "sort", "stat", "strings",
+	"id", "join", "ls", "md5sum", "nl", "nproc", "od", "paste", "printf", "ps", "pwd", "readlink", "realpath", "seq", "sha256sum", "shasum", "sleep", "sort", "stat", "strings",
 	"tac", "tail", "test", "tr", "tree", "true", "uname", "uniq", "uptime", "wc", "who", "whoami",
 }
 
@@ -324,9 +325,12 @@ func (p prepared) bound(part string, values map[string]string) (texts []string) 
 		if parameter := p.Parameters[name]; !given || parameter.Pattern != "" || parameter.Choices != nil {
 			continue
 		}
-		value = ofWeb.ReplaceAllString(value, "")
-		for _, text := range []string{value, front + value} {
-			if n > 0 && text != value {
+		// Anything may be a name, also "http:"; but what stands behind it is not meant from the top.
+		found, _ := pieces(value)
+		texts = append(texts, slices.DeleteFunc(found, filepath.IsAbs)...)
+		bare := ofWeb.ReplaceAllString(value, "")
+		for _, text := range []string{bare, front + bare} {
+			if n > 0 && text != bare {
 				continue // what stands in front is another value's
 			}
 			found, _ := pieces(text)

@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
-// Programs, shells first of all, make other names of what they are given: of signs that stand for any name those that match, of
-// braces each part, of %2e a dot. So what a text names is looked for by each of these spellings as well.
+// Programs, shells first of all, make other names of what they are given: of signs that stand for any name those that
+// match, of braces each part, of %2e and \u002e a dot. So what a text names is looked for by each of these spellings as well.
 
 const (
 	mostSpellings = 500           // of one text
@@ -53,6 +55,28 @@ var (
 	quotes = strings.NewReplacer(`\`, "", `"`, "", `'`, "")
 )
 
+// character is how languages write one by its number: \u002e, \u{2e}, \U0000002e, \x2e, \56.
+var character = regexp.MustCompile(`\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|x([0-9A-Fa-f]{1,2})|([0-7]{1,4}))`)
+
+// unescaped is a text with characters in the place of their numbers.
+func unescaped(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	return character.ReplaceAllStringFunc(text, func(written string) string {
+		base := 16
+		number := strings.Trim(written[2:], "{}")
+		if written[1] >= '0' && written[1] <= '7' {
+			base, number = 8, written[1:]
+		}
+		code, err := strconv.ParseUint(number, base, 32)
+		if err != nil || code > unicode.MaxRune {
+			return written
+		}
+		return string(rune(code))
+	})
+}
+
 // variants are a text and what becomes of it, and of that, by some function. all is set to false where there are more.
 func variants(text string, all *bool, of func(text string, add func(string))) []string {
 	texts := []string{text}
@@ -88,6 +112,7 @@ func braced(text string, all *bool) []string {
 func respelled(text, dir string, all *bool) []string {
 	return variants(text, all, func(text string, add func(string)) {
 		add(quotes.Replace(text))
+		add(unescaped(text))
 		if escape.MatchString(text) {
 			if plain, err := url.PathUnescape(text); err == nil {
 				add(plain)

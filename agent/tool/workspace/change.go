@@ -18,7 +18,8 @@ type snapshot map[string]fileState
 type fileState struct {
 	mode    fs.FileMode
 	size    int64
-	changed int64 // nanoseconds
+	changed int64 // when its content was, in nanoseconds, as far as whoever wrote it wants that to be known
+	altered int64 // when anything of it was, where the system tells that; no program sets it
 }
 
 // snap notes how everything in a folder is. What cannot be read is left out.
@@ -32,7 +33,7 @@ func snap(root *os.Root) snapshot {
 			return nil
 		}
 		if info, err := entry.Info(); err == nil && !info.IsDir() {
-			seen[name] = fileState{info.Mode(), info.Size(), info.ModTime().UnixNano()}
+			seen[name] = fileState{info.Mode(), info.Size(), info.ModTime().UnixNano(), altered(info)}
 		}
 		if len(seen) > mostSeen {
 			seen = nil

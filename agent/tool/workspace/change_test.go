@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -46,6 +47,23 @@ func TestWhatHasChanged(t *testing.T) {
 	if got, want := snap(root).since(before), []string{"in/deep/longer", "in/new", "link", "longer", "touched"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("changed are %v, want %v", got, want)
 	}
+	if runtime.GOOS == "linux" { // an archive says itself how old its files are
+		if before = snap(root); before == nil {
+			t.Fatal("it is not known how it was")
+		}
+		info, err := root.Stat("same")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put("same", "y")
+		if err := os.Chtimes(filepath.Join(dir, "same"), time.Time{}, info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if got := snap(root).since(before); !reflect.DeepEqual(got, []string{"same"}) {
+			t.Errorf("one of the same size and age: changed are %v", got)
+		}
+	}
+	before = snapshot{}
 	for n := range mostChanged {
 		put(fmt.Sprintf("many/%d", n), "")
 	}

@@ -205,15 +205,8 @@ func (c Config) Copied(ctx context.Context, in agent.Invocation) (after func(nam
 	if !kept {
 		return nil, nil
 	}
-	before := c.snap(in)
-	all := false // counted already
-	err = c.Store.Update(ctx, func(tx memory.Tx) error {
-		w, err := writersAt(tx, c.Dirs.outsideKey(in.Person.ID, "."))
-		if all = len(w) > 0; all || err != nil {
-			return err
-		}
-		return c.keep(tx, in, ".", by)
-	})
+	before, running := c.snap(in), "./"+in.Key
+	err = c.Store.Update(ctx, func(tx memory.Tx) error { return c.mark(tx, in, ".", running, by) })
 	if err != nil {
 		return nil, errors.New("what it leaves cannot be noted now") // the store's words are not for the model
 	}
@@ -225,10 +218,8 @@ func (c Config) Copied(ctx context.Context, in agent.Invocation) (after func(nam
 			}
 		}
 		return func(tx memory.Tx) error {
-			if !all {
-				if err := c.drop(tx, in, "."); err != nil {
-					return err
-				}
+			if err := c.unmark(tx, in, ".", running); err != nil {
+				return err
 			}
 			for _, path := range paths {
 				if err := c.keep(tx, in, path, by); err != nil {
@@ -263,11 +254,21 @@ func (d Dirs) has(person agent.PersonID, name string) bool {
 
 // keep notes whose text is at a path.
 func (c Config) keep(tx memory.Tx, in agent.Invocation, path string, by agent.PersonID) error {
+	return c.mark(tx, in, path, path, by)
+}
+
+// drop notes that there is no text of strangers at a path.
+func (c Config) drop(tx memory.Tx, in agent.Invocation, path string) error {
+	return c.unmark(tx, in, path, path)
+}
+
+// mark notes under a name, in the row of a path, whose text is there.
+func (c Config) mark(tx memory.Tx, in agent.Invocation, path, name string, by agent.PersonID) error {
 	key := c.Dirs.outsideKey(in.Person.ID, path)
 	w, err := writersAt(tx, key)
 	if err == nil {
 		delete(w, "") // of an earlier version
-		w[path] = by
+		w[name] = by
 		err = w.put(tx, key)
 	}
 	if err != nil {
@@ -276,13 +277,13 @@ func (c Config) keep(tx memory.Tx, in agent.Invocation, path string, by agent.Pe
 	return nil
 }
 
-// drop notes that there is no text of strangers at a path.
-func (c Config) drop(tx memory.Tx, in agent.Invocation, path string) error {
+// unmark takes a note out of the row of a path.
+func (c Config) unmark(tx memory.Tx, in agent.Invocation, path, name string) error {
 	key := c.Dirs.outsideKey(in.Person.ID, path)
 	w, err := writersAt(tx, key)
 	if err == nil && len(w) > 0 {
 		delete(w, "") // of an earlier version
-		delete(w, path)
+		delete(w, name)
 		err = w.put(tx, key)
 	}
 	if err != nil {

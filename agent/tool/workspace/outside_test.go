@@ -300,6 +300,37 @@ func TestWhatAProgramLeaves(t *testing.T) {
 	}
 }
 
+// Each program that runs makes the folder count, until it has ended itself.
+func TestTwoProgramsAtOnce(t *testing.T) {
+	store, err := bolt.Open(filepath.Join(t.TempDir(), "db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	d := newDesk(t)
+	c := Config{Dirs: d.dirs, Store: store}
+	d.put("mine.md", "x")
+	var ends []func([]string) func(memory.Tx) error
+	for _, key := range []string{"t1/1/c1", "t2/1/c1"} {
+		after, err := c.Copied(context.Background(), agent.Invocation{Person: agent.Person{ID: ann}, Key: key, Tainted: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, after)
+	}
+	for n, end := range ends {
+		if !c.Outside(ann, "mine.md") {
+			t.Errorf("after %d of two have ended the folder does not count", n)
+		}
+		if err := store.Update(context.Background(), end(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Outside(ann, "mine.md") {
+		t.Error("after both have ended a file counts that none has changed")
+	}
+}
+
 func (r *shelf) copied(p agent.PersonID, names ...string) {
 	r.t.Helper()
 	keep, err := r.files.Copied(context.Background(), agent.Invocation{Person: agent.Person{ID: p}})
