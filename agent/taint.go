@@ -129,9 +129,18 @@ func sourceOf(tool, arguments string) string {
 	return clip(strings.ReplaceAll(tool+" "+arguments, "\n", " "), longestSource)
 }
 
+// with is what a call reads that is labelled in one way and then in another.
+func (l Labels) with(other Labels) Labels {
+	if !other.Private {
+		other.Private, other.Keeper = l.Private, l.Keeper
+	}
+	other.Outside = other.Outside || l.Outside
+	return other
+}
+
 // originOf is what the result of a call that ran has in it.
 func (w *work) originOf() compact.Origin {
-	labels := labelsOf(w.tool, w.in)
+	labels := w.labels
 	o := compact.Origin{Private: labels.Private, Outside: clip(w.result.Outside, longestSource)}
 	if labels.Private {
 		o.Keeper = labels.Keeper

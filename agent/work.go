@@ -26,6 +26,7 @@ type work struct {
 	result Result
 	err    error
 	took   time.Duration
+	labels Labels // as the call was labelled when it began and when it ended
 
 	mu       sync.Mutex
 	progress []string // guarded by mu until the call has ended
@@ -282,7 +283,9 @@ func runOne(ctx context.Context, w *work, timeout time.Duration) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s and was stopped; what it had done by then stands", timeout))
 	defer cancel()
+	w.labels = labelsOf(w.tool, w.in)
 	w.result, w.err = within(ctx, stopGrace, func() (Result, error) { return w.tool.Run(ctx, w.in) })
+	w.labels = w.labels.with(labelsOf(w.tool, w.in)) // what it read may have been deleted since, or come while it ran
 	w.took = time.Since(began)
 	w.end()
 	switch {

@@ -317,8 +317,8 @@ const betweenPaths = betweenWords + "=@:,"
 const mostPieces = 1000
 
 // pieces are the texts of which a value may consist that can each be a path: itself, what stands behind each sign that may
-// stand before a path, and between two, and behind an option's letters, each with one part of what stands in braces. all is
-// false where there are more than mostPieces.
+// stand before a path, and between two, behind an option's letters, and where it goes up, each with one part of what stands
+// in braces. all is false where there are more than mostPieces.
 func pieces(value string) (found []string, all bool) {
 	had := map[string]bool{}
 	all = true
@@ -351,6 +351,9 @@ func pieces(value string) (found []string, all bool) {
 			if all && strings.ContainsRune(betweenPaths, r) {
 				add(text[i+1:])
 			}
+			if all && strings.HasPrefix(text[i:], "../") { // behind whatever sign, as in sed's 1r../x
+				add(text[i:])
+			}
 		}
 		if all {
 			for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(betweenPaths, r) }) {
@@ -377,7 +380,7 @@ var ofWeb = regexp.MustCompile(`(?i)\b(https?|wss?|ftps?|ssh|git)://`)
 func leadsOut(value string) bool {
 	found, _ := pieces(ofWeb.ReplaceAllString(value, ""))
 	for _, piece := range found {
-		if filepath.IsAbs(piece) || slices.Contains(strings.Split(filepath.ToSlash(piece), "/"), "..") {
+		if filepath.IsAbs(piece) || strings.HasPrefix(piece, "../") || strings.HasSuffix(piece, "/..") || piece == ".." || strings.Contains(piece, "/../") {
 			return true
 		}
 	}

@@ -252,7 +252,7 @@ func TestNoValueLeadsToOthers(t *testing.T) {
 	closed := []string{"../p-bob/notes.md", "../../nudge.db", "../..", "..", m.data, m.bob + "/notes.md", "bob", "bob/notes.md", "n", "db", "new", "../p-bob/new.md", "../p-new/x", "sub/../../p-bob", "none/../../p-bob", "/proc/self/cwd/../p-bob", "../p-ann/../p-bob/notes.md"}
 	bobs := m.bob + "/notes.md"
 	closed = append(closed, // as a shell, curl or another program reads it
-		".?/p-bob/notes.md", ".*/p-bob/notes.md", ".[.]/p-bob/notes.md", "{.,x}./p-bob/notes.md", "%2e%2E/p-bob/notes.md", `.\./p-bob/notes.md`, `\u002e\u002e\u002fp-bob`, `\x2e\x2e/p-bob`, `\56\56/p-bob`, `\u{2e}./p-bob`, `\U0000002e./p-bob`, `\\u002e./p-bob`, "[n]", "b*/notes.md", "$PWD/../p-bob/notes.md",
+		".?/p-bob/notes.md", ".*/p-bob/notes.md", ".[.]/p-bob/notes.md", "{.,x}./p-bob/notes.md", "%2e%2E/p-bob/notes.md", "1r../p-bob/notes.md", "!../p-bob", `.\./p-bob/notes.md`, `\u002e\u002e\u002fp-bob`, `\x2e\x2e/p-bob`, `\56\56/p-bob`, `\u{2e}./p-bob`, `\U0000002e./p-bob`, `\\u002e./p-bob`, "[n]", "b*/notes.md", "$PWD/../p-bob/notes.md",
 		strings.Replace(bobs, "p-bob", "p-b?b", 1), strings.Replace(bobs, "workspace", "work*ace", 1), strings.Replace(bobs, "workspace", "w[o-o]rkspace", 1),
 		strings.Replace(bobs, "workspace", "{x,work{space,}}", 1), strings.Replace(bobs, "workspace", "w%6frkspace", 1), strings.Replace(bobs, "workspace", `work\space`, 1))
 	for _, path := range closed {
@@ -308,6 +308,29 @@ func TestAFolderOfTheOperators(t *testing.T) {
 		}
 		if err := p.stays(argv, values, own, []string{data}); (err == nil) != fine {
 			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// A folder that the operator wrote in front of a value and that is in the workspace is the workspace's: others may put a link in its
+// place.
+func TestAFolderOfTheOperatorsInTheWorkspace(t *testing.T) {
+	for _, run := range [][]string{{"cat", "docs/{file}"}, {"cat", "--from=./docs/{file}"}, {"cp", "notes.md", "docs/sub/{file}"}} {
+		for name, parameters := range map[string]map[string]Parameter{"a pattern": anyFile, "none": {"file": {}}} {
+			m := newManor(t, Preset{Name: "show", Run: run, Parameters: parameters, Effect: agent.Read})
+			m.write(t, filepath.Join(m.ann, "docs", "sub", "may.md"), "")
+			if _, _, err := m.tool.Judge(calling(t, "show", "may.md")); err != nil {
+				t.Errorf("%v with %s: %v", run, name, err)
+			}
+			if err := os.RemoveAll(filepath.Join(m.ann, "docs")); err != nil {
+				t.Fatal(err)
+			}
+			m.link(t, "../p-bob", "docs")
+			for _, file := range []string{"notes.md", "new.md", "."} {
+				if _, _, err := m.tool.Judge(calling(t, "show", file)); err == nil {
+					t.Errorf("%v with %s: %s of another person is let through", run, name, file)
+				}
+			}
 		}
 	}
 }

@@ -296,7 +296,10 @@ func (p prepared) stays(argv []string, values map[string]string, dir string, clo
 			texts = slices.DeleteFunc(texts, func(text string) bool { _, local := ground.plain(text); return !local })
 		} else if slash := strings.LastIndex(part[:at[0]], "/"); slash >= 0 {
 			front := part[:slash+1]
-			own = append(own, ground.resolve(front[strings.LastIndexAny(front, betweenPaths)+1:]))
+			front = front[strings.LastIndexAny(front, betweenPaths)+1:]
+			if _, local := ground.plain(front); !local { // else a link may stand in its place, which others have put there
+				own = append(own, ground.resolve(front))
+			}
 		}
 		walls, strict := ground.wall(own, closed), ground.wall(own, closed)
 		strict.strict = true
