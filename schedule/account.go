@@ -126,22 +126,27 @@ func SamePerson(tx memory.Tx, one, other string, now time.Time) (bool, error) {
 	return slices.ContainsFunc(ones, func(person string) bool { return slices.Contains(others, person) }), err
 }
 
-// peopleOf are those whose an account is, or was lately.
+// peopleOf are those whose an account is, or was lately, and whose these were in turn: a person with several accounts who is
+// forgotten parts from all that they had become one with. There are more than mostPartings where that cannot be told.
 func peopleOf(tx memory.Tx, account string, now time.Time) (people []string, err error) {
-	row, _, err := tableParted.Get(tx, partedKey(account))
-	if err != nil {
-		return nil, fmt.Errorf("look whose account %s was: %w", account, err)
-	}
-	of := []string{account}
-	for _, p := range row.recent(now) {
-		of = append(of, p.Person)
-	}
-	for _, id := range of {
-		person, err := PersonOf(tx, id)
+	for of := []string{account}; len(of) > 0 && len(people) <= mostPartings; of = of[1:] {
+		person, err := PersonOf(tx, of[0])
 		if err != nil {
 			return nil, err
 		}
-		people = append(people, person)
+		for _, id := range []string{of[0], person} {
+			if slices.Contains(people, id) {
+				continue
+			}
+			people = append(people, id)
+			row, _, err := tableParted.Get(tx, partedKey(id))
+			if err != nil {
+				return nil, fmt.Errorf("look whose account %s was: %w", account, err)
+			}
+			for _, p := range row.recent(now) {
+				of = append(of, p.Person)
+			}
+		}
 	}
 	return people, nil
 }

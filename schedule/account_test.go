@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"nudge/memory"
 )
 
@@ -183,6 +185,48 @@ func TestWhoWasOnePerson(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However accounts are linked, parted and forgotten, two that ever were one person's are so for a while.
+func TestOnceOnePerson(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	rapid.Check(t, func(rt *rapid.T) {
+		inTx(t, newLedger(), func(tx memory.Tx) error {
+			account := rapid.Map(rapid.IntRange(0, 4), func(n int) string { return fmt.Sprint("api:", n) })
+			met := map[[2]string]bool{}
+			meet := func() {
+				for a := range 5 {
+					for b := range 5 {
+						one, other := fmt.Sprint("api:", a), fmt.Sprint("api:", b)
+						if personOf(t, tx, one) == personOf(t, tx, other) {
+							met[[2]string{one, other}] = true
+						}
+						same, err := SamePerson(tx, one, other, now)
+						if err != nil || met[[2]string{one, other}] && !same {
+							rt.Fatalf("%s and %s were one person, and are somebody else's: %v", one, other, err)
+						}
+					}
+				}
+			}
+			for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+				one := account.Draw(rt, "account")
+				var err error
+				switch rapid.SampledFrom([]string{"link", "link", "part", "forget"}).Draw(rt, "what") {
+				case "link":
+					_, err = Link(tx, one, account.Draw(rt, "other"), now)
+				case "part":
+					_, err = Unlink(tx, one, now)
+				case "forget":
+					_, err = ForgetAccounts(tx, personOf(t, tx, one), now)
+				}
+				if err != nil && !errors.Is(err, ErrLinked) && !errors.Is(err, ErrUnlinked) {
+					return err
+				}
+				meet()
+			}
+			return nil
+		})
+	})
 }
 
 // TestLinksAgainstAPlainModel links and unlinks at random and compares with sets of accounts.
