@@ -67,9 +67,10 @@ func (w *walls) hold(text string) error {
 		real := w.ground.resolve(path)
 		switch {
 		case path == "" && w.strict: // nothing is named
-		case escaped && w.closes(real):
-			return errTrespass
-		case escaped: // what reads addresses does not go through folders, and / stands in many an address as %2F
+		case escaped && filepath.IsAbs(path): // what reads addresses goes through no folders, and in many stands %2F
+			if w.closes(real) {
+				return errTrespass
+			}
 		default:
 			if err := w.reach(real); err != nil {
 				return err

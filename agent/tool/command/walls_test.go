@@ -93,10 +93,11 @@ func TestAValueWithoutAPatternStays(t *testing.T) {
 	m.link(t, "../notes.md", "bin/notes")
 	m.link(t, "/nowhere/at/all", "nothing")
 	m.link(t, "/etc", "http:")
+	m.link(t, "/etc/hosts", "a%41")
 	m.link(t, "/etc", "ssh:")
 	for value, fine := range map[string]bool{
 		"hosts": false, "etc": false, "etc/hosts": false, "sub": false, "sub/h": false, ".": false, "now hosts": false, "x=hosts": false, "h*": false, "nothing": false,
-		"http://hosts": false, "see http://hosts": false, "ssh://hosts": false,
+		"?%41": false, "a%41": false, "http://hosts": false, "see http://hosts": false, "ssh://hosts": false,
 		"bin": true, "bin/env": true, "bin/notes": true, "notes.md": true, "new.md": true, "new/new.md": true, "https://x.test/?a=%2F&b": true, "see https://x.test": true, "ftp://x.test/a:b": true,
 		"it costs $5, about ~10 minutes and/or 50%": true, "12:30": true, "ann@x.test": true, "(a|b)": true,
 	} {
