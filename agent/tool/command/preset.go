@@ -331,11 +331,11 @@ func (p prepared) bound(part string, values map[string]string) (texts []string) 
 		// Anything may be a name, also "http:"; but what stands behind it is not meant from the top.
 		found, _ := pieces(value)
 		texts = append(texts, slices.DeleteFunc(found, filepath.IsAbs)...)
-		bare := ofWeb.ReplaceAllString(value, "")
-		for _, text := range []string{bare, front + bare} {
-			if n > 0 && text != bare {
-				continue // what stands in front is another value's
-			}
+		bare := []string{ofWeb.ReplaceAllString(value, "")}
+		if n == 0 { // else what stands in front is another value's
+			bare = append(bare, front+bare[0])
+		}
+		for _, text := range bare {
 			found, _ := pieces(text)
 			texts = append(texts, found...)
 		}
