@@ -582,3 +582,25 @@ func TestUnescaped(t *testing.T) {
 		}
 	}
 }
+
+// What was noted before a program is taken back when it could not be started.
+func TestNothingIsNotedOfAProgramThatIsNotThere(t *testing.T) {
+	noted := 0
+	tool, err := New([]Preset{{Name: "gone", Run: []string{"no-such-program-anywhere"}}}, Place{
+		Dir: func(agent.PersonID) (string, error) { return t.TempDir(), nil },
+		Copied: func(context.Context, agent.Invocation) (func([]string) func(memory.Tx) error, error) {
+			noted++
+			return func([]string) func(memory.Tx) error { return func(memory.Tx) error { noted--; return nil } }, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := tool.Run(t.Context(), agent.Invocation{Arguments: json.RawMessage(`{"name":"gone"}`)})
+	if err != nil || !result.Failed || !strings.Contains(result.Text, "is not installed here") || result.Commit == nil {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if err := result.Commit(nil); err != nil || noted != 0 {
+		t.Errorf("noted %d, %v", noted, err)
+	}
+}

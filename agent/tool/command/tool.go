@@ -325,34 +325,52 @@ func (r runner) run(ctx context.Context, in agent.Invocation) (agent.Result, err
 	if err := r.stays(in, p, argv, dir); err != nil {
 		return agent.Result{}, err
 	}
-	var names []string
-	var copied func(names []string) func(memory.Tx) error
-	if r.Copied != nil && p.Effect != agent.Read {
-		seen, err := r.look(in, p, argv)
-		if err != nil {
-			return agent.Result{}, errors.New("the workspace cannot be opened")
-		}
-		if copied, err = r.Copied(ctx, in); err != nil {
-			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
-		}
-		names = seen.names
-	}
+	boxless := argv
 	if p.Box {
 		if argv, err = boxed(argv, dir); err != nil {
 			return agent.Result{}, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
 		}
 	}
+	keep, err := r.leaves(ctx, in, p, boxless)
+	if err != nil {
+		return agent.Result{}, err
+	}
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	outcome, err := process.Run(limited, process.Spec{Argv: argv, Dir: dir, Limit: maxOutput, Env: gitEnvironment})
 	if err != nil {
-		return agent.Result{}, notStarted(p, err)
+		if err = notStarted(p, err); keep(false) == nil {
+			return agent.Result{}, err
+		}
+		// With an error nothing would be kept: what was noted before is taken back.
+		return agent.Result{Text: err.Error(), Failed: true, Commit: keep(false)}, nil
 	}
-	result := agent.Result{Text: report(p, outcome, ctx.Err() != nil), Failed: outcome.Exit != 0}
-	if copied != nil {
-		result.Commit = copied(names)
+	return agent.Result{Text: report(p, outcome, ctx.Err() != nil), Failed: outcome.Exit != 0, Commit: keep(true)}, nil
+}
+
+// leaves gives what keeps, with the result, what a program has left of strangers' text once it ran, if it did.
+func (r runner) leaves(ctx context.Context, in agent.Invocation, p prepared, argv []string) (keep func(ran bool) func(memory.Tx) error, err error) {
+	nothing := func(bool) func(memory.Tx) error { return nil }
+	if r.Copied == nil || p.Effect == agent.Read {
+		return nothing, nil
 	}
-	return result, nil
+	seen, err := r.look(in, p, argv)
+	if err != nil {
+		return nil, errors.New("the workspace cannot be opened")
+	}
+	after, err := r.Copied(ctx, in)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the command %q cannot run: %w", p.Name, err)
+	case after == nil:
+		return nothing, nil
+	}
+	return func(ran bool) func(memory.Tx) error {
+		if !ran {
+			return after(nil)
+		}
+		return after(seen.names)
+	}, nil
 }
 
 // hold waits until nothing else changes what a call was checked for, and checks that it is still the one that may run.
