@@ -52,7 +52,7 @@ func TestAWakeHasASessionOfItsOwnAndOnlyNotifySpeaks(t *testing.T) {
 		}
 		return agenttest.Say("hello yourself")
 	})
-	w.Say("hello, my secret is 42")
+	w.Say("hello, my secret is plumtree")
 	w.Rest()
 	before := len(journal(t, w.Config.Store, agenttest.Home))
 	totals := wake(t, w, disk)
@@ -85,7 +85,7 @@ func TestAWakeHasASessionOfItsOwnAndOnlyNotifySpeaks(t *testing.T) {
 // checkWakeRequest holds that a wake knows its prompt word for word, what the check saw as data, and nothing else.
 func checkWakeRequest(t *testing.T, req model.Request) {
 	t.Helper()
-	if len(req.Messages) != 1 || strings.Contains(req.Messages[0].Text, "42") {
+	if len(req.Messages) != 1 || strings.Contains(req.Messages[0].Text, "plumtree") {
 		t.Fatalf("the wake was told %+v", req.Messages)
 	}
 	told := req.Messages[0].Text
