@@ -336,15 +336,16 @@ func unlinked(r agent.Reply) agent.Reply {
 	return r
 }
 
-// printable writes out what would steer the terminal or turn the direction of writing. What joins and shapes letters
-// stays: the text is for reading, not for a decision.
+// Steers reports whether a character would steer a terminal or turn the direction of writing.
+func Steers(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp))
+}
+
+// printable writes out what steers. What joins and shapes letters stays: the text is for reading, not for a decision.
 func printable(text string) string {
-	steers := func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp))
-	}
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
-		if steers(r) {
+		if Steers(r) {
 			fmt.Fprintf(&b, "\\u{%X}", r)
 		} else {
 			b.WriteRune(r)

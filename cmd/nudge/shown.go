@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf16"
+
+	"nudge/bot/terminal"
 )
 
 // plainWriter writes out what would steer a terminal or turn the direction of writing, as JSON does: what people, models and pages
@@ -14,7 +15,7 @@ type plainWriter struct{ to io.Writer }
 
 func (w plainWriter) Write(p []byte) (int, error) {
 	text := string(p)
-	if strings.ContainsFunc(text, steers) {
+	if strings.ContainsFunc(text, terminal.Steers) {
 		text = plain(text)
 	}
 	if _, err := io.WriteString(w.to, text); err != nil {
@@ -23,15 +24,11 @@ func (w plainWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func steers(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp))
-}
-
 // plain is a text with \u001b for an escape, and so on. Within a string of JSON that stands for the same.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if !steers(r) {
+		if !terminal.Steers(r) {
 			b.WriteRune(r)
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"nudge/bot/terminal"
 )
 
 // Nothing that somebody wrote steers the terminal of whoever reads it, and JSON says the same as before.
@@ -22,7 +24,7 @@ func TestShownSteersNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back string
-	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != hostile+"\U000E0001" || strings.ContainsFunc(strings.TrimSpace(out.String()), steers) {
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != hostile+"\U000E0001" || strings.ContainsFunc(strings.TrimSpace(out.String()), terminal.Steers) {
 		t.Errorf("%q comes back as %q, %v", out.String(), back, err)
 	}
 }

@@ -56,7 +56,7 @@ var (
 )
 
 // character is how languages write one by its number: \u002e, \u{2e}, \U0000002e, \x2e, \56.
-var character = regexp.MustCompile(`\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|x([0-9A-Fa-f]{1,2})|([0-7]{1,4}))`)
+var character = regexp.MustCompile(`\\(?:u\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|x[0-9A-Fa-f]{1,2}|[0-7]{1,4})`)
 
 // unescaped is a text with characters in the place of their numbers.
 func unescaped(text string) string {
